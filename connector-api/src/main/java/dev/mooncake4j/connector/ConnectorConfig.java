@@ -1,0 +1,324 @@
+package dev.mooncake4j.connector;
+
+import dev.mooncake4j.connector.spi.KvTransferConfigReader;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.ServiceLoader;
+import java.util.UUID;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The effective configuration of a connector; made by {@link #builder()}.
+ *
+ * <p>What the builder sets overrides the JSON, and both override the environment; nothing is
+ * corrected in silence.
+ *
+ * @param connectorName {@code kv_connector}
+ * @param role {@code kv_role}
+ * @param engineId {@code engine_id}; a random UUID where none was given
+ * @param modelName value of the metric label {@code model_name}
+ * @param host address that peers reach this process at; never a wildcard
+ * @param masterHost address of the engine's first rank, or {@code null} for a local engine
+ * @param numWorkers engine threads of one prefiller worker
+ * @param protocol the engine's transport
+ * @param deviceNames whitelist of RDMA devices; empty takes all
+ * @param leaseDuration how long a finished prefill's blocks are kept without renewal, or {@code
+ *     null} for no leases
+ * @param bootstrapServerAddress {@code host:port} of a bootstrap server that runs elsewhere, or
+ *     {@code null} to start one
+ * @param bootstrapPort port of the bootstrap server, 0 for any free one
+ * @param connectorTimeout for each HTTP request to a bootstrap server
+ * @param abortRequestTimeout after which blocks that nobody fetched are released, and that a pull
+ *     waits at most for its prefill
+ * @param cacheSpec the shape of the model's KV cache
+ * @param engineLibrary the engine library's file, or {@code null} to search for one
+ * @param extra keys of {@code kv_connector_extra_config} that are not known here, as they came
+ */
+public record ConnectorConfig(
+    String connectorName,
+    KvRole role,
+    String engineId,
+    String modelName,
+    String host,
+    @Nullable String masterHost,
+    int numWorkers,
+    String protocol,
+    List<String> deviceNames,
+    @Nullable Duration leaseDuration,
+    @Nullable String bootstrapServerAddress,
+    int bootstrapPort,
+    Duration connectorTimeout,
+    Duration abortRequestTimeout,
+    KvCacheSpec cacheSpec,
+    @Nullable Path engineLibrary,
+    Map<String, Object> extra) {
+
+  /** Name of the connector that connector-core provides. */
+  public static final String MOONCAKE = "MooncakeConnector";
+
+  /** Copies the collections. */
+  public ConnectorConfig {
+    deviceNames = List.copyOf(deviceNames);
+    extra = Map.copyOf(extra);
+  }
+
+  /** A builder with every value at its default. */
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /**
+   * The configuration that a {@code --kv-transfer-config} JSON and this process's environment give.
+   *
+   * @throws ConfigurationException with every problem in one message
+   */
+  public static ConnectorConfig fromJson(String json) {
+    return builder().kvTransferConfig(json).build();
+  }
+
+  /**
+   * Collects values; each setter checks its own range and {@link #build()} reports every problem
+   * together. Not thread-safe.
+   */
+  public static final class Builder {
+    private final List<String> problems = new ArrayList<>();
+    private final Map<String, Object> extra = new LinkedHashMap<>();
+    private @Nullable String json;
+    private @Nullable String connectorName;
+    private @Nullable KvRole role;
+    private @Nullable String engineId;
+    private @Nullable String modelName;
+    private @Nullable String host;
+    private @Nullable String masterHost;
+    private @Nullable Integer numWorkers;
+    private @Nullable String protocol;
+    private @Nullable List<String> deviceNames;
+    private @Nullable Duration leaseDuration;
+    private @Nullable String bootstrapServerAddress;
+    private @Nullable Integer bootstrapPort;
+    private @Nullable Duration connectorTimeout;
+    private @Nullable Duration abortRequestTimeout;
+    private KvCacheSpec cacheSpec = KvCacheSpec.fullAttention(16);
+    private @Nullable Path engineLibrary;
+    private Map<String, String> environment = System.getenv();
+
+    private Builder() {}
+
+    /**
+     * Takes the values of a {@code --kv-transfer-config} JSON, read at {@link #build()}; what the
+     * setters say, before or after this call, overrides it.
+     */
+    public Builder kvTransferConfig(String json) {
+      this.json = json;
+      return this;
+    }
+
+    /** {@code kv_connector}; default {@value ConnectorConfig#MOONCAKE}. */
+    public Builder connectorName(String name) {
+      this.connectorName = name;
+      return this;
+    }
+
+    /** {@code kv_role}; there is no default. */
+    public Builder role(KvRole role) {
+      this.role = role;
+      return this;
+    }
+
+    /** {@code engine_id}; default a random UUID. */
+    public Builder engineId(String id) {
+      if (id.isEmpty()) {
+        problems.add("engine_id is empty: leave it out for a random one");
+      }
+      this.engineId = id;
+      return this;
+    }
+
+    /** Value of the metric label {@code model_name}; default empty. */
+    public Builder modelName(String name) {
+      this.modelName = name;
+      return this;
+    }
+
+    /** Address that peers reach this process at; default {@code VLLM_HOST_IP}, else found out. */
+    public Builder host(String host) {
+      HostAddresses.checkAdvertised("host", host, problems);
+      this.host = host;
+      return this;
+    }
+
+    /** Address of the engine's first rank, where this process is another one on another host. */
+    public Builder masterHost(String host) {
+      HostAddresses.checkAdvertised("master_host", host, problems);
+      this.masterHost = host;
+      return this;
+    }
+
+    /** {@code num_workers}: engine threads of one prefiller worker, 1 to 1024; default 10. */
+    public Builder numWorkers(int n) {
+      range("num_workers", n, 1, 1024);
+      this.numWorkers = n;
+      return this;
+    }
+
+    /** {@code mooncake_protocol}: the engine's transport; default {@code rdma}. */
+    public Builder protocol(String protocol) {
+      if (!protocol.matches("[a-z0-9_]{1,32}")) {
+        problems.add(
+            "mooncake_protocol=" + protocol + " is not a transport's name: give rdma or tcp, say");
+      }
+      this.protocol = protocol;
+      return this;
+    }
+
+    /** {@code device_name}: comma-separated whitelist of RDMA devices; default empty, all. */
+    public Builder deviceName(String commaSeparated) {
+      List<String> names = new ArrayList<>();
+      for (String name : commaSeparated.split(",", -1)) {
+        if (!name.isBlank()) {
+          names.add(name.strip());
+        }
+      }
+      this.deviceNames = names;
+      return this;
+    }
+
+    /** {@code kv_lease_duration}: more than 0, at most a day; default unset, no leases. */
+    public Builder leaseDuration(Duration duration) {
+      duration("kv_lease_duration", duration);
+      this.leaseDuration = duration;
+      return this;
+    }
+
+    /** {@code bootstrap_server_address}: {@code host:port} of a server that runs elsewhere. */
+    public Builder bootstrapServerAddress(String hostAndPort) {
+      HostAddresses.checkHostAndPort("bootstrap_server_address", hostAndPort, problems);
+      this.bootstrapServerAddress = hostAndPort;
+      return this;
+    }
+
+    /** {@code VLLM_MOONCAKE_BOOTSTRAP_PORT}: 0 (any free one) to 65535; default 8998. */
+    public Builder bootstrapPort(int port) {
+      range("bootstrap_port", port, 0, 65535);
+      this.bootstrapPort = port;
+      return this;
+    }
+
+    /** {@code VLLM_MOONCAKE_CONNECTOR_TIMEOUT}: more than 0, at most a day; default 30 s. */
+    public Builder connectorTimeout(Duration timeout) {
+      duration("connector_timeout", timeout);
+      this.connectorTimeout = timeout;
+      return this;
+    }
+
+    /** {@code VLLM_MOONCAKE_ABORT_REQUEST_TIMEOUT}: more than 0, at most a day; default 480 s. */
+    public Builder abortRequestTimeout(Duration timeout) {
+      duration("abort_request_timeout", timeout);
+      this.abortRequestTimeout = timeout;
+      return this;
+    }
+
+    /** The shape of the model's KV cache; default one full-attention group of 16-token blocks. */
+    public Builder cacheSpec(KvCacheSpec spec) {
+      this.cacheSpec = spec;
+      return this;
+    }
+
+    /** The engine library's file; default searched for. */
+    public Builder engineLibrary(Path file) {
+      this.engineLibrary = file;
+      return this;
+    }
+
+    /** A key of {@code kv_connector_extra_config} that is not known here; kept as it is. */
+    public Builder extra(String key, Object value) {
+      extra.put(key, value);
+      return this;
+    }
+
+    /** The environment to read; default the process's own. */
+    public Builder environment(Map<String, String> environment) {
+      this.environment = Map.copyOf(environment);
+      return this;
+    }
+
+    /**
+     * Puts the values together.
+     *
+     * @throws ConfigurationException with every problem in one message
+     */
+    public ConnectorConfig build() {
+      List<String> found = new ArrayList<>(problems);
+      Builder low = new Builder();
+      if (json != null) {
+        readJson(json, low, found);
+      }
+      EnvironmentSettings env = EnvironmentSettings.read(environment, found);
+      KvRole effectiveRole = role != null ? role : low.role;
+      if (effectiveRole == null) {
+        found.add("kv_role is not set: give kv_producer, kv_consumer or kv_both");
+      }
+      String effectiveHost = host != null ? host : low.host;
+      if (effectiveHost == null) {
+        effectiveHost = env.host() != null ? env.host() : HostAddresses.ofThisHost();
+      }
+      Map<String, Object> allExtra = new LinkedHashMap<>(low.extra);
+      allExtra.putAll(extra);
+      if (!found.isEmpty() || effectiveRole == null) {
+        throw new ConfigurationException(found);
+      }
+      return new ConnectorConfig(
+          or(connectorName, or(low.connectorName, MOONCAKE)),
+          effectiveRole,
+          or(engineId, or(low.engineId, UUID.randomUUID().toString())),
+          or(modelName, or(low.modelName, "")),
+          effectiveHost,
+          masterHost,
+          or(numWorkers, or(low.numWorkers, 10)),
+          or(protocol, or(low.protocol, "rdma")),
+          or(deviceNames, or(low.deviceNames, List.of())),
+          leaseDuration != null ? leaseDuration : low.leaseDuration,
+          bootstrapServerAddress != null ? bootstrapServerAddress : low.bootstrapServerAddress,
+          or(bootstrapPort, or(low.bootstrapPort, env.bootstrapPort())),
+          or(connectorTimeout, env.connectorTimeout()),
+          or(abortRequestTimeout, env.abortRequestTimeout()),
+          cacheSpec,
+          engineLibrary,
+          allExtra);
+    }
+
+    private static void readJson(String json, Builder into, List<String> found) {
+      KvTransferConfigReader reader =
+          ServiceLoader.load(
+                  KvTransferConfigReader.class, KvTransferConfigReader.class.getClassLoader())
+              .findFirst()
+              .orElse(null);
+      if (reader == null) {
+        found.add("kv_transfer_config cannot be read: add the connector-core artifact");
+        return;
+      }
+      found.addAll(reader.read(json, into));
+      found.addAll(into.problems);
+    }
+
+    private static <T> T or(@Nullable T value, T otherwise) {
+      return value != null ? value : otherwise;
+    }
+
+    private void range(String name, int value, int min, int max) {
+      if (value < min || value > max) {
+        problems.add(name + "=" + value + " is not within " + min + " to " + max);
+      }
+    }
+
+    private void duration(String name, Duration value) {
+      if (value.isNegative() || value.isZero() || value.compareTo(Duration.ofDays(1)) > 0) {
+        problems.add(name + "=" + value + " is not more than 0 and at most a day");
+      }
+    }
+  }
+}

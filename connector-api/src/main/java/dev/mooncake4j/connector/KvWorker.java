@@ -1,0 +1,67 @@
+package dev.mooncake4j.connector;
+
+import java.time.Duration;
+
+/**
+ * The worker side: one per rank. It owns the rank's engine, side channel and engine threads.
+ *
+ * <p>Thread-safe. {@link #startStep}, {@link #poll} and {@link #release} post or take and return at
+ * once; they may be called from virtual threads. Source of the contract: the worker half of vLLM's
+ * MooncakeConnector.
+ */
+public interface KvWorker extends AutoCloseable {
+
+  /** The place of this worker among its engine's ranks. */
+  RankLayout rank();
+
+  /**
+   * Registers the KV memory with the engine and draws a new layout id; on a prefiller the side
+   * channel is bound and the rank registered with the bootstrap server when this returns.
+   *
+   * <p>Blocks: registering large memory takes seconds, and the bootstrap server is tried three
+   * times. Once per worker, unless {@link #unregisterKvCaches()} came between. On failure all that
+   * was registered is taken back.
+   *
+   * @throws TransferEngineException if the engine refuses the memory
+   * @throws BootstrapUnavailableException if the bootstrap server cannot be reached or refuses
+   */
+  void registerKvCaches(KvCacheLayout layout);
+
+  /** Starts the step's pulls, marks its sends ready, drops what was cancelled. Returns at once. */
+  void startStep(StepPlan plan);
+
+  /** What is to report since the last call; empty when there is nothing. Returns at once. */
+  StepResult poll();
+
+  /**
+   * Waits until there is something to report, or for the given time.
+   *
+   * @return empty when the time has passed, or the worker is closed
+   */
+  StepResult await(Duration timeout) throws InterruptedException;
+
+  /**
+   * Lets a transfer go, from the server or a router, on either side; the other side is told at
+   * once. A transfer that is not known, or let go already, is left alone.
+   */
+  void release(String transferId);
+
+  /** Sleep mode: transfers are drained, then the memory registration is given back. Blocks. */
+  void unregisterKvCaches();
+
+  /** Sleep mode: the same memory is registered again, under a new layout id. Blocks. */
+  void restoreKvCaches();
+
+  /** The transport in use, as {@code tcp} or {@code rdma}. */
+  String transport();
+
+  /** Whether this worker can serve; {@code false} after its loop has died or it was closed. */
+  boolean isHealthy();
+
+  /** What this worker holds now. */
+  WorkerStats stats();
+
+  /** Stops everything within a bound, whatever the state; idempotent. */
+  @Override
+  void close();
+}

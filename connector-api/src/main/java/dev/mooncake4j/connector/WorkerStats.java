@@ -1,0 +1,23 @@
+package dev.mooncake4j.connector;
+
+/**
+ * What one worker holds at a moment: every figure is 0 again when all requests have ended.
+ *
+ * @param pulls decoder: requests being fetched
+ * @param sends prefiller: transfers announced or ready
+ * @param waitingPulls prefiller: requests of decoders that wait for their prefill
+ * @param leases leases that are watched
+ * @param quarantinedBlocks decoder: blocks that a peer may still write to
+ * @param queuedTransfers transfers that wait for an engine thread or are under way
+ * @param liveBatches native batches not yet freed
+ * @param registeredBytes bytes registered with the engine
+ */
+public record WorkerStats(
+    int pulls,
+    int sends,
+    int waitingPulls,
+    int leases,
+    int quarantinedBlocks,
+    int queuedTransfers,
+    int liveBatches,
+    long registeredBytes) {}

@@ -1,0 +1,4 @@
+@NullMarked
+package dev.mooncake4j.core;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,4 @@
+@NullMarked
+package dev.mooncake4j.engine;
+
+import org.jspecify.annotations.NullMarked;
