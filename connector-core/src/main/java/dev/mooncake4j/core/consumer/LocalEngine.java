@@ -1,0 +1,53 @@
+package dev.mooncake4j.core.consumer;
+
+import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.core.plan.LocalCache;
+import dev.mooncake4j.core.plan.TransferRegion;
+import dev.mooncake4j.core.wire.WireLayout;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What a decoder tells prefillers of itself: where its engine is and where its blocks lie.
+ *
+ * @param host of its engine
+ * @param port of its engine
+ * @param cache its regions
+ * @param layout the same as it goes on the wire
+ * @param layoutId the name of that layout, odd and never 0
+ */
+public record LocalEngine(
+    String host, int port, LocalCache cache, WireLayout layout, long layoutId) {
+
+  /** The layout's place in a pull that only names it. */
+  WireLayout noLayout() {
+    return WireLayout.empty();
+  }
+
+  /** What is wrong with block ids that are to be filled here, or {@code null}. */
+  @Nullable String problemWith(BlockIds blocks) {
+    int groups = cache.spec().groups().size();
+    if (blocks.groupCount() != groups) {
+      return "block id groups=" + blocks.groupCount() + " but the kv cache has groups=" + groups;
+    }
+    for (int g = 0; g < groups; g++) {
+      long count = blockCount(g);
+      for (int i = 0; i < blocks.size(g); i++) {
+        int id = blocks.get(g, i);
+        if (id < 0 || id >= count) {
+          return "block_id=" + id + " of group=" + g + " is not within 0 to " + (count - 1);
+        }
+      }
+    }
+    return null;
+  }
+
+  private long blockCount(int group) {
+    long least = Long.MAX_VALUE;
+    for (TransferRegion region : cache.regions()) {
+      if (region.groupIndex() == group) {
+        least = Math.min(least, region.blockCount());
+      }
+    }
+    return least / cache.spec().physicalBlocksPerLogical();
+  }
+}

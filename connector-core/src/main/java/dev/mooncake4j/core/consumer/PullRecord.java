@@ -1,0 +1,137 @@
+package dev.mooncake4j.core.consumer;
+
+import dev.mooncake4j.connector.FailureStage;
+import dev.mooncake4j.connector.StepPlan;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A decoder's knowledge of one pull, and the only place where its state changes.
+ *
+ * <pre>
+ * RESOLVING ── ranks known ──▶ ASKED ── every rank has answered ──▶ SETTLING ── blocks quiet ──▶ ENDED
+ *     └────────── no rank can be asked ─────────────────────────────▶┘
+ * </pre>
+ *
+ * The first failure wins; an abort by the server wins over everything.
+ */
+final class PullRecord {
+  enum State {
+    /** The prefiller's ranks are being found out. */
+    RESOLVING,
+    /** Ranks were asked and have not all answered. */
+    ASKED,
+    /** All have answered; the blocks may still be written to. */
+    SETTLING,
+    /** Reported, or nothing to report. */
+    ENDED
+  }
+
+  final StepPlan.Pull pull;
+  private State state = State.RESOLVING;
+  private int unanswered;
+  private @Nullable FailureStage stage;
+  private String reason = "";
+  private @Nullable String peer;
+  private boolean aborted;
+  private long quietAt;
+  private boolean unquiet;
+
+  PullRecord(StepPlan.Pull pull) {
+    this.pull = pull;
+  }
+
+  State state() {
+    return state;
+  }
+
+  /** Whether it only releases, so that nothing is reported. */
+  boolean releasesOnly() {
+    return pull.blocks().isEmpty();
+  }
+
+  void asked(int ranks) {
+    require(state == State.RESOLVING && ranks > 0, "ask " + ranks + " ranks");
+    state = State.ASKED;
+    unanswered = ranks;
+  }
+
+  /** One rank has answered; returns whether it was the last. */
+  boolean answered() {
+    require(state == State.ASKED, "take an answer");
+    unanswered--;
+    if (unanswered == 0) {
+      state = State.SETTLING;
+      return true;
+    }
+    return false;
+  }
+
+  /** No rank can be asked. */
+  void settleUnasked() {
+    require(state == State.RESOLVING, "settle unasked");
+    state = State.SETTLING;
+  }
+
+  void ended() {
+    require(state == State.SETTLING, "end");
+    state = State.ENDED;
+  }
+
+  void fail(FailureStage failureStage, String failureReason, @Nullable String failurePeer) {
+    if (stage == null) {
+      stage = failureStage;
+      reason = failureReason;
+      peer = failurePeer;
+    }
+  }
+
+  void abort() {
+    aborted = true;
+  }
+
+  boolean isAborted() {
+    return aborted;
+  }
+
+  /** A peer may still write until this moment of the loop's clock. */
+  void unquietUntil(long nanoTime) {
+    if (!unquiet || nanoTime - quietAt > 0) {
+      quietAt = nanoTime;
+    }
+    unquiet = true;
+  }
+
+  /** Nanoseconds until no peer writes any more, 0 or less if that is so now. */
+  long untilQuiet(long now) {
+    return unquiet ? quietAt - now : 0;
+  }
+
+  boolean isFailed() {
+    return aborted || stage != null;
+  }
+
+  FailureStage stage() {
+    if (aborted) {
+      return FailureStage.ABORTED;
+    }
+    return stage == null ? FailureStage.RESPONSE : stage;
+  }
+
+  String reason() {
+    if (!aborted) {
+      return reason;
+    }
+    return stage == null ? "given up by the server" : "given up by the server; before: " + reason;
+  }
+
+  @Nullable String peer() {
+    return peer;
+  }
+
+  private void require(boolean legal, String what) {
+    if (!legal) {
+      throw new IllegalStateException(
+          "request_id=" + pull.requestId() + " state=" + state + ": cannot " + what);
+    }
+  }
+}

@@ -1,0 +1,28 @@
+package dev.mooncake4j.core.discovery;
+
+import java.util.List;
+import java.util.concurrent.CompletionStage;
+
+/** What the connector needs of a bootstrap client. Thread-safe. */
+public interface Bootstrap extends AutoCloseable {
+
+  /**
+   * The engines that a bootstrap server knows. Returns at once; fails with a {@link
+   * dev.mooncake4j.connector.BootstrapUnavailableException} once its attempts are used up.
+   */
+  CompletionStage<List<EngineAddresses>> query(String bootstrapAddress);
+
+  /**
+   * Registers one prefiller rank; blocks, with retries.
+   *
+   * @throws dev.mooncake4j.connector.BootstrapUnavailableException if the server cannot be reached
+   *     or refuses
+   */
+  void register(String bootstrapAddress, RankRegistration registration);
+
+  /** Takes a registration back, as far as the server knows how; brief, never throws. */
+  void deregister(String bootstrapAddress, RankRegistration registration);
+
+  @Override
+  void close();
+}

@@ -1,0 +1,150 @@
+package dev.mooncake4j.core.discovery;
+
+import dev.mooncake4j.core.loop.EventLoop;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Engine id → addresses of its ranks, asked once per bootstrap server at a time and remembered.
+ *
+ * <p>Owned by the worker loop. An answer that is incomplete or lacks the engine is told as a failure
+ * and not remembered, so that a prefiller seen while it was coming up is asked about again.
+ */
+public final class PrefillerDirectory {
+  /** Engines remembered; the oldest goes first. More than any fleet that one decoder talks to. */
+  private static final int MAX_ENGINES = 4096;
+
+  private final EventLoop loop;
+  private final Bootstrap bootstrap;
+  private final Map<String, EngineAddresses> known =
+      new LinkedHashMap<>() {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, EngineAddresses> eldest) {
+          return size() > MAX_ENGINES;
+        }
+      };
+  private final Map<String, List<Waiter>> asked = new HashMap<>();
+
+  /** What a question comes to: exactly one of the two is given. */
+  public interface Answer {
+    /** The engine's ranks. */
+    void found(EngineAddresses addresses);
+
+    /** Why there are none. */
+    void failed(String reason);
+  }
+
+  private record Waiter(String engineId, Answer answer) {}
+
+  /** A directory that asks through a bootstrap client and answers on the loop. */
+  public PrefillerDirectory(EventLoop loop, Bootstrap bootstrap) {
+    this.loop = loop;
+    this.bootstrap = bootstrap;
+  }
+
+  /** The engine's ranks, now if they are remembered, else when the server has answered. */
+  public void find(String engineId, String bootstrapAddress, Answer answer) {
+    EngineAddresses addresses = known.get(engineId);
+    if (addresses != null) {
+      answer.found(addresses);
+      return;
+    }
+    List<Waiter> waiters = asked.get(bootstrapAddress);
+    if (waiters != null) {
+      waiters.add(new Waiter(engineId, answer));
+      return;
+    }
+    waiters = new ArrayList<>();
+    waiters.add(new Waiter(engineId, answer));
+    asked.put(bootstrapAddress, waiters);
+    bootstrap
+        .query(bootstrapAddress)
+        .whenComplete(
+            (engines, failure) ->
+                loop.post(() -> answered(bootstrapAddress, engines, failure)));
+  }
+
+  /** Forgets an engine, after one of its addresses proved wrong. */
+  public void forget(String engineId) {
+    known.remove(engineId);
+  }
+
+  /** Number of servers being asked. */
+  public int questions() {
+    return asked.size();
+  }
+
+  private void answered(
+      String bootstrapAddress,
+      @Nullable List<EngineAddresses> engines,
+      @Nullable Throwable failure) {
+    List<Waiter> waiters = asked.remove(bootstrapAddress);
+    if (waiters == null) {
+      return;
+    }
+    Map<String, EngineAddresses> complete = new HashMap<>();
+    List<String> seen = new ArrayList<>();
+    if (engines != null) {
+      for (EngineAddresses engine : engines) {
+        seen.add(engine.engineId());
+        if (engine.isComplete()) {
+          complete.put(engine.engineId(), engine);
+        }
+      }
+    }
+    for (Waiter waiter : waiters) {
+      EngineAddresses addresses = complete.get(waiter.engineId());
+      if (addresses != null) {
+        known.put(waiter.engineId(), addresses);
+        loop.run(() -> waiter.answer().found(addresses));
+      } else {
+        String reason = reason(bootstrapAddress, waiter.engineId(), seen, failure);
+        loop.run(() -> waiter.answer().failed(reason));
+      }
+    }
+  }
+
+  private static String reason(
+      String bootstrapAddress, String engineId, List<String> seen, @Nullable Throwable failure) {
+    if (failure != null) {
+      Throwable cause = failure.getCause() != null ? failure.getCause() : failure;
+      return "bootstrap_addr=" + bootstrapAddress + " gave no answer: " + cause.getMessage();
+    }
+    if (seen.contains(engineId)) {
+      return "engine_id="
+          + engineId
+          + " has not all its ranks registered at bootstrap_addr="
+          + bootstrapAddress
+          + ": try again when it has started";
+    }
+    return "engine_id="
+        + engineId
+        + " is not registered at bootstrap_addr="
+        + bootstrapAddress
+        + ", registered="
+        + seen
+        + ": the prefiller has restarted or the address is another one's";
+  }
+
+  /** Takes what a caller needs as two lambdas. */
+  public static Answer answer(Consumer<EngineAddresses> found, Consumer<String> failed) {
+    return new Answer() {
+      @Override
+      public void found(EngineAddresses addresses) {
+        found.accept(addresses);
+      }
+
+      @Override
+      public void failed(String reason) {
+        failed.accept(reason);
+      }
+    };
+  }
+}

@@ -1,0 +1,550 @@
+package dev.mooncake4j.core.producer;
+
+import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.connector.RankLayout;
+import dev.mooncake4j.connector.StepPlan;
+import dev.mooncake4j.connector.StepResult.SendEnd;
+import dev.mooncake4j.connector.spi.TransferListener;
+import dev.mooncake4j.core.channel.PeerIdentity;
+import dev.mooncake4j.core.loop.Deadline;
+import dev.mooncake4j.core.loop.EventLoop;
+import dev.mooncake4j.core.plan.LocalCache;
+import dev.mooncake4j.core.plan.PeerPlan;
+import dev.mooncake4j.core.plan.PlanException;
+import dev.mooncake4j.core.plan.RankPairing;
+import dev.mooncake4j.core.results.ResultQueue;
+import dev.mooncake4j.core.wire.MalformedMessageException;
+import dev.mooncake4j.core.wire.PullEntry;
+import dev.mooncake4j.core.wire.PullRequest;
+import dev.mooncake4j.core.wire.PullResponse;
+import dev.mooncake4j.core.wire.ReleaseRequest;
+import dev.mooncake4j.core.wire.RenewRequest;
+import dev.mooncake4j.core.wire.WireCodec;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.BiConsumer;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The prefiller's half: meets the pulls of decoders with the transfers of this engine.
+ *
+ * <p>Owned by the worker loop: every method runs there. A pull that waits for its prefill is an
+ * entry in a map and a deadline, never a thread.
+ */
+public final class Producer {
+  private static final Logger LOG = LoggerFactory.getLogger(Producer.class);
+
+  /** Requests of decoders that wait for a prefill; past it further ones are refused at once. */
+  private static final int MAX_WAITING = 65_536;
+
+  private final EventLoop loop;
+  private final RankLayout rank;
+  private final Settings settings;
+  private final BiConsumer<PeerIdentity, byte[]> replies;
+  private final ResultQueue results;
+  private final TransferListener listener;
+
+  private final Map<String, SendRecord> sends = new HashMap<>();
+  private final Map<String, List<Waiting>> waiting = new HashMap<>();
+  private final Tombstones tombstones;
+  private @Nullable PeerLayouts layouts;
+  private @Nullable TransferRunner runner;
+  private int waitingCount;
+  private long malformed;
+  private boolean closed;
+
+  /**
+   * How long things last here.
+   *
+   * @param abortTimeout how long blocks that nobody fetches are kept, and a pull waits
+   * @param lease how long blocks are kept without renewal instead, or {@code null}
+   */
+  public record Settings(Duration abortTimeout, @Nullable Duration lease) {}
+
+  private record Waiting(ServedPull pull, PullEntry entry, Deadline deadline) {}
+
+  private record Pinned(PullEntry entry, SendRecord send) {}
+
+  /** A producer that answers through {@code replies}. */
+  public Producer(
+      EventLoop loop,
+      RankLayout rank,
+      Settings settings,
+      BiConsumer<PeerIdentity, byte[]> replies,
+      ResultQueue results,
+      TransferListener listener) {
+    this.loop = loop;
+    this.rank = rank;
+    this.settings = settings;
+    this.replies = replies;
+    this.results = results;
+    this.listener = listener;
+    this.tombstones = new Tombstones(loop);
+  }
+
+  /** The caches are registered: pulls can be served. */
+  void attach(LocalCache cache, TransferRunner transfers) {
+    layouts = new PeerLayouts(cache);
+    runner = transfers;
+  }
+
+  /** The caches are no longer registered: pulls are refused until they are again. */
+  public void detach() {
+    layouts = null;
+  }
+
+  /** Takes the sends of a step. */
+  public void step(StepPlan plan) {
+    for (StepPlan.Announcement announcement : plan.announcements()) {
+      announce(announcement.requestId(), announcement.transferId());
+    }
+    Map<ServedPull, List<Pinned>> startable = new LinkedHashMap<>();
+    for (StepPlan.Ready ready : plan.ready()) {
+      ready(ready, startable);
+    }
+    startable.forEach(this::transfer);
+    startable.keySet().forEach(this::answer);
+    for (StepPlan.CancelledSend cancelled : plan.cancelledSends()) {
+      cancel(cancelled);
+    }
+  }
+
+  private @Nullable SendRecord announce(String requestId, String transferId) {
+    SendRecord known = sends.get(transferId);
+    if (known != null) {
+      if (!known.requestId.equals(requestId)) {
+        LOG.warn(
+            "transfer_id={} of request_id={} is in use by request_id={}: the second is not sent",
+            transferId,
+            requestId,
+            known.requestId);
+        return null;
+      }
+      return known;
+    }
+    SendRecord send = new SendRecord(transferId, requestId);
+    sends.put(transferId, send);
+    Tombstones.Tombstone old = tombstones.remove(transferId);
+    if (old != null && old.releasedUnseen()) {
+      send.releaseWhenReady();
+    }
+    return send;
+  }
+
+  private void ready(StepPlan.Ready ready, Map<ServedPull, List<Pinned>> startable) {
+    String transferId = ready.transferId();
+    SendRecord send = announce(ready.requestId(), transferId);
+    if (send == null) {
+      // Its blocks were given to us and nobody will fetch them under this id.
+      results.sent(ready.requestId(), transferId, SendEnd.RELEASED);
+      return;
+    }
+    if (send.state() != SendRecord.State.ANNOUNCED) {
+      LOG.warn(
+          "transfer_id={} request_id={} is ready already: ignored", transferId, send.requestId);
+      return;
+    }
+    Duration kept = settings.lease() != null ? settings.lease() : settings.abortTimeout();
+    boolean released = send.isReleasedWhenReady();
+    send.ready(ready.blocks(), loop.schedule(kept.toNanos(), () -> expire(send)));
+    if (released) {
+      end(send, SendEnd.RELEASED, "was released by the decoder before its prefill ended");
+      return;
+    }
+    List<Waiting> waiters = waiting.remove(transferId);
+    if (waiters == null) {
+      return;
+    }
+    waitingCount -= waiters.size();
+    for (Waiting waiter : waiters) {
+      waiter.deadline().cancel();
+      startable
+          .computeIfAbsent(waiter.pull(), p -> new ArrayList<>())
+          .add(new Pinned(waiter.entry(), send));
+    }
+  }
+
+  private void cancel(StepPlan.CancelledSend cancelled) {
+    String text = "prefill was given up: " + cancelled.reason();
+    SendRecord send = sends.get(cancelled.transferId());
+    if (send != null && send.requestId.equals(cancelled.requestId())) {
+      if (send.state() == SendRecord.State.ANNOUNCED) {
+        end(send, null, text);
+      } else if (send.state() == SendRecord.State.READY) {
+        end(send, SendEnd.RELEASED, text);
+      }
+    } else if (send == null) {
+      tombstones.put(cancelled.transferId(), text, false);
+      refuseWaiting(cancelled.transferId(), text);
+    }
+  }
+
+  /** Lets a transfer go, for the server, a router or the decoder; returns whether it was held. */
+  public boolean release(String transferId) {
+    String text = "was released";
+    SendRecord send = sends.get(transferId);
+    if (send == null) {
+      if (tombstones.get(transferId) == null) {
+        tombstones.put(transferId, text, true);
+      }
+      refuseWaiting(transferId, text);
+      return false;
+    }
+    switch (send.state()) {
+      case ANNOUNCED -> {
+        send.releaseWhenReady();
+        refuseWaiting(transferId, text);
+      }
+      case READY -> end(send, SendEnd.RELEASED, text);
+      case ENDING, ENDED -> {}
+    }
+    return true;
+  }
+
+  private void expire(SendRecord send) {
+    if (send.state() == SendRecord.State.READY) {
+      LOG.warn(
+          "transfer_id={} request_id={} expired before a decoder fetched it, blocks={}",
+          send.transferId,
+          send.requestId,
+          send.blocks().totalSize());
+      listener.requestExpired(send.transferId);
+      end(send, SendEnd.EXPIRED, "expired on the prefiller before it was fetched");
+    }
+  }
+
+  /** Ends a send: {@code why} is null when the server has its blocks already. */
+  private void end(SendRecord send, @Nullable SendEnd why, String text) {
+    tombstones.put(send.transferId, text, false);
+    refuseWaiting(send.transferId, text);
+    if (send.finish(why)) {
+      ended(send);
+    }
+  }
+
+  private void ended(SendRecord send) {
+    sends.remove(send.transferId);
+    SendEnd why = send.end();
+    if (why != null) {
+      results.sent(send.requestId, send.transferId, why);
+    }
+  }
+
+  private void refuseWaiting(String transferId, String text) {
+    List<Waiting> waiters = waiting.remove(transferId);
+    if (waiters == null) {
+      return;
+    }
+    waitingCount -= waiters.size();
+    for (Waiting waiter : waiters) {
+      waiter.deadline().cancel();
+      waiter.pull().failed(waiter.entry().requestId(), "transfer_id=" + transferId + " " + text);
+      answer(waiter.pull());
+    }
+  }
+
+  /** A request of a decoder, one frame. */
+  public void onRequest(PeerIdentity from, byte[] payload) {
+    try {
+      switch (WireCodec.decodeRequest(payload)) {
+        case PullRequest pull -> serve(from, pull);
+        case RenewRequest renew -> renew(from, renew.transferIds());
+        case ReleaseRequest release -> releaseAll(from, release.transferIds());
+      }
+    } catch (MalformedMessageException e) {
+      refuse(from, e.getMessage());
+    } catch (RuntimeException e) {
+      LOG.error("a request from a decoder failed here: answered with an error", e);
+      reply(from, PullResponse.error("the prefiller failed on this request: " + e, 0));
+    }
+  }
+
+  /** A request that was not one frame. */
+  public void onMalformed(PeerIdentity from, int frames) {
+    refuse(from, "frames=" + frames + ": a request is one frame");
+  }
+
+  private void refuse(PeerIdentity from, @Nullable String reason) {
+    malformed++;
+    LOG.warn("malformed request on the side channel, malformed={}: {}", malformed, reason);
+    reply(from, PullResponse.error("malformed request: " + reason, 0));
+  }
+
+  private void releaseAll(PeerIdentity from, List<String> transferIds) {
+    List<String> held = new ArrayList<>();
+    List<String> unknown = new ArrayList<>();
+    for (String transferId : transferIds) {
+      (release(transferId) ? held : unknown).add(transferId);
+    }
+    reply(from, PullResponse.finished(held, unknown, null, 0));
+  }
+
+  private void renew(PeerIdentity from, List<String> transferIds) {
+    Duration lease = settings.lease();
+    if (lease == null) {
+      reply(
+          from,
+          PullResponse.error(
+              "kv_lease_duration is not set on this prefiller: set the same value on both sides",
+              0));
+      return;
+    }
+    long until = loop.now() + lease.toNanos() * 2 / 3;
+    List<String> renewed = new ArrayList<>();
+    List<String> unknown = new ArrayList<>();
+    for (String transferId : transferIds) {
+      SendRecord send = sends.get(transferId);
+      if (send == null || send.state() == SendRecord.State.ENDING) {
+        unknown.add(transferId);
+        continue;
+      }
+      Deadline expiry = send.expiry();
+      if (expiry != null && expiry.at() - until < 0) {
+        expiry.moveTo(until);
+      }
+      renewed.add(transferId);
+    }
+    reply(from, PullResponse.finished(renewed, unknown, null, 0));
+  }
+
+  private void serve(PeerIdentity from, PullRequest pull) {
+    PeerLayouts known = layouts;
+    if (closed || known == null) {
+      reply(
+          from,
+          PullResponse.error(
+              closed ? "the prefiller is closing" : "the prefiller has no kv caches registered", 0));
+      return;
+    }
+    boolean releaseOnly = pull.entries().stream().allMatch(e -> e.blocks().isEmpty());
+    PeerPlan plan = null;
+    int ranksToServe;
+    try {
+      ranksToServe =
+          RankPairing.ranksToServe(
+              rank, pull.remoteTpSize(), pull.remoteTpRank(), pull.remotePpSize());
+      // What only releases needs no layout; what brings one has it remembered all the same.
+      if (!releaseOnly || !pull.layout().isEmpty()) {
+        plan = known.resolve(pull);
+        if (plan == null) {
+          reply(from, PullResponse.layoutMiss(missText(pull)));
+          return;
+        }
+      }
+    } catch (PlanException e) {
+      LOG.warn("pull from peer={} refused: {}", PeerLayouts.session(pull), e.getMessage());
+      reply(from, PullResponse.error(String.valueOf(e.getMessage()), 0));
+      return;
+    }
+    ServedPull served =
+        new ServedPull(from, pull, PeerLayouts.session(pull), plan, ranksToServe);
+    if (pull.entries().isEmpty()) {
+      reply(from, PullResponse.finished(List.of(), List.of(), null, pull.layoutId()));
+      return;
+    }
+    List<Pinned> now = new ArrayList<>();
+    for (PullEntry entry : pull.entries()) {
+      meet(served, entry, now);
+    }
+    transfer(served, now);
+    answer(served);
+  }
+
+  private static String missText(PullRequest pull) {
+    return "layout_id=0x"
+        + Long.toHexString(pull.layoutId())
+        + " of peer="
+        + PeerLayouts.session(pull)
+        + " is not kept here: send the layout again";
+  }
+
+  private void meet(ServedPull pull, PullEntry entry, List<Pinned> now) {
+    SendRecord send = sends.get(entry.transferId());
+    if (send != null && send.state() == SendRecord.State.READY) {
+      now.add(new Pinned(entry, send));
+      return;
+    }
+    Tombstones.Tombstone past = tombstones.get(entry.transferId());
+    if (send != null && send.isReleasedWhenReady()) {
+      pull.failed(entry.requestId(), "transfer_id=" + entry.transferId() + " was released");
+    } else if (past != null && (send == null || send.state() == SendRecord.State.ENDING)) {
+      pull.failed(entry.requestId(), "transfer_id=" + entry.transferId() + " " + past.text());
+    } else if (waitingCount >= MAX_WAITING) {
+      pull.failed(
+          entry.requestId(),
+          "waiting_pulls=" + waitingCount + ": the prefiller lets no more wait, ask again later");
+    } else {
+      await(pull, entry);
+    }
+  }
+
+  private void await(ServedPull pull, PullEntry entry) {
+    List<Waiting> waiters = waiting.computeIfAbsent(entry.transferId(), t -> new ArrayList<>());
+    Deadline deadline =
+        loop.schedule(settings.abortTimeout().toNanos(), () -> timedOut(pull, entry));
+    waiters.add(new Waiting(pull, entry, deadline));
+    waitingCount++;
+  }
+
+  private void timedOut(ServedPull pull, PullEntry entry) {
+    List<Waiting> waiters = waiting.get(entry.transferId());
+    if (waiters != null && waiters.removeIf(w -> w.pull() == pull && w.entry() == entry)) {
+      waitingCount--;
+      if (waiters.isEmpty()) {
+        waiting.remove(entry.transferId());
+      }
+    }
+    pull.failed(
+        entry.requestId(),
+        "transfer_id="
+            + entry.transferId()
+            + " timed out waiting for its prefill, abort_request_timeout="
+            + settings.abortTimeout());
+    answer(pull);
+  }
+
+  /** Serves what is ready: releases at once, the rest as one job for an engine thread. */
+  private void transfer(ServedPull pull, List<Pinned> ready) {
+    List<Pinned> toWrite = new ArrayList<>();
+    List<TransferJob.Part> parts = new ArrayList<>();
+    for (Pinned pinned : ready) {
+      BlockIds wanted = pinned.entry().blocks();
+      if (wanted.isEmpty()) {
+        pull.ok(pinned.entry().requestId());
+        served(pull, pinned.send());
+      } else if (pinned.send().state() != SendRecord.State.READY) {
+        // Served to the last rank by an entry before it in the same pull.
+        pull.failed(
+            pinned.entry().requestId(),
+            "transfer_id=" + pinned.send().transferId + " is asked for twice in one pull");
+      } else {
+        pinned.send().beginWrite();
+        toWrite.add(pinned);
+        parts.add(new TransferJob.Part(pinned.send().blocks(), wanted));
+      }
+    }
+    if (toWrite.isEmpty()) {
+      return;
+    }
+    PeerPlan plan = pull.plan;
+    TransferRunner transfers = runner;
+    if (plan == null || transfers == null) {
+      throw new IllegalStateException("blocks are asked for in a pull that was not planned");
+    }
+    transfers.submit(
+        new TransferJob(pull.session, plan, List.copyOf(parts)),
+        outcome -> loop.post(() -> transferred(pull, toWrite, outcome)));
+  }
+
+  private void transferred(ServedPull pull, List<Pinned> written, TransferJob.Outcome outcome) {
+    if (outcome.descriptors() > 0 && !outcome.engineFailed()) {
+      listener.transferCompleted(
+          outcome.durationNanos(), outcome.bytes(), outcome.descriptors());
+    }
+    int failures = 0;
+    String lastFailure = "";
+    for (int i = 0; i < written.size(); i++) {
+      SendRecord send = written.get(i).send();
+      String requestId = written.get(i).entry().requestId();
+      String failure = outcome.failures().get(i);
+      boolean over = send.endWrite();
+      if (failure != null) {
+        pull.failed(requestId, failure);
+        failures++;
+        lastFailure = failure;
+      } else {
+        pull.ok(requestId);
+        if (!over) {
+          served(pull, send);
+        }
+      }
+      if (over) {
+        ended(send);
+      }
+    }
+    if (failures > 0) {
+      LOG.warn(
+          "transfer to peer={} failed, requests={} of {}: {}",
+          pull.session,
+          failures,
+          written.size(),
+          lastFailure);
+      listener.transferFailed(failures, lastFailure);
+    }
+    answer(pull);
+  }
+
+  private void served(ServedPull pull, SendRecord send) {
+    if (send.state() != SendRecord.State.READY) {
+      return;
+    }
+    if (send.served(pull.session) >= pull.ranksToServe) {
+      end(send, SendEnd.SERVED, "was fetched already");
+    }
+  }
+
+  private void answer(ServedPull pull) {
+    ServedPull.Answer answer = pull.takeAnswer();
+    if (answer == null) {
+      return;
+    }
+    long layoutId = pull.request.layoutId();
+    reply(
+        pull.from,
+        answer.last()
+            ? PullResponse.finished(answer.ok(), answer.failed(), answer.message(), layoutId)
+            : PullResponse.partial(answer.ok(), answer.failed(), answer.message(), layoutId));
+  }
+
+  private void reply(PeerIdentity to, PullResponse response) {
+    replies.accept(to, WireCodec.encode(response));
+  }
+
+  /** Refuses all that waits and all that comes; transfers under way go on and are answered. */
+  public void close(String reason) {
+    closed = true;
+    for (String transferId : List.copyOf(waiting.keySet())) {
+      refuseWaiting(transferId, reason);
+    }
+    for (SendRecord send : List.copyOf(sends.values())) {
+      switch (send.state()) {
+        case ANNOUNCED -> end(send, null, reason);
+        case READY -> end(send, SendEnd.RELEASED, reason);
+        case ENDING, ENDED -> {}
+      }
+    }
+    tombstones.clear();
+  }
+
+  /** Transfers announced, ready or ending. */
+  public int sends() {
+    return sends.size();
+  }
+
+  /** Requests of decoders that wait for their prefill. */
+  public int waitingPulls() {
+    return waitingCount;
+  }
+
+  /** Transfers whose blocks are kept under a deadline. */
+  public int leases() {
+    int n = 0;
+    for (SendRecord send : sends.values()) {
+      if (send.state() == SendRecord.State.READY) {
+        n++;
+      }
+    }
+    return n;
+  }
+
+  /** Requests that could not be read. */
+  public long malformed() {
+    return malformed;
+  }
+}

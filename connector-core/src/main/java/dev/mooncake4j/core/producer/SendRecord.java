@@ -1,0 +1,119 @@
+package dev.mooncake4j.core.producer;
+
+import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.connector.StepResult.SendEnd;
+import dev.mooncake4j.core.loop.Deadline;
+import java.util.HashSet;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A prefiller's knowledge of one transfer, and the only place where its state changes.
+ *
+ * <pre>
+ * ANNOUNCED ── ready ──▶ READY ── served, expired, released ──▶ ENDED
+ *     │                    └── the same with writes under way ──▶ ENDING ── last write over ──▶ ENDED
+ *     └── cancelled, released ──▶ ENDED
+ * </pre>
+ */
+final class SendRecord {
+  enum State {
+    /** The prefill is under way. */
+    ANNOUNCED,
+    /** The blocks can be sent. */
+    READY,
+    /** Over, but a write still holds the blocks. */
+    ENDING,
+    /** Over. */
+    ENDED
+  }
+
+  final String transferId;
+  final String requestId;
+  private final Set<String> served = new HashSet<>();
+  private State state = State.ANNOUNCED;
+  private BlockIds blocks = BlockIds.none();
+  private @Nullable Deadline expiry;
+  private @Nullable SendEnd end;
+  private int writes;
+  private boolean releaseWhenReady;
+
+  SendRecord(String transferId, String requestId) {
+    this.transferId = transferId;
+    this.requestId = requestId;
+  }
+
+  State state() {
+    return state;
+  }
+
+  BlockIds blocks() {
+    return blocks;
+  }
+
+  @Nullable Deadline expiry() {
+    return expiry;
+  }
+
+  /** Why it is over, once {@link State#ENDING} or {@link State#ENDED}; {@code null} for cancelled. */
+  @Nullable SendEnd end() {
+    return end;
+  }
+
+  boolean isReleasedWhenReady() {
+    return releaseWhenReady;
+  }
+
+  void releaseWhenReady() {
+    require(state == State.ANNOUNCED, "release early");
+    releaseWhenReady = true;
+  }
+
+  void ready(BlockIds allBlocks, Deadline whenExpired) {
+    require(state == State.ANNOUNCED, "ready");
+    state = State.READY;
+    blocks = allBlocks;
+    expiry = whenExpired;
+  }
+
+  /** Pins the blocks for one write. */
+  void beginWrite() {
+    require(state == State.READY, "begin a write");
+    writes++;
+  }
+
+  /** Unpins them; returns whether that was the last write of one that is ending. */
+  boolean endWrite() {
+    require(writes > 0, "end a write");
+    writes--;
+    if (state == State.ENDING && writes == 0) {
+      state = State.ENDED;
+      return true;
+    }
+    return false;
+  }
+
+  /** A decoder rank, named by its session, has what it asked for; returns how many different have. */
+  int served(String session) {
+    served.add(session);
+    return served.size();
+  }
+
+  /** Ends it; returns whether it is over now, {@code false} while a write holds the blocks. */
+  boolean finish(@Nullable SendEnd why) {
+    require(state == State.ANNOUNCED || state == State.READY, "finish");
+    end = why;
+    if (expiry != null) {
+      expiry.cancel();
+    }
+    state = writes > 0 ? State.ENDING : State.ENDED;
+    return state == State.ENDED;
+  }
+
+  private void require(boolean legal, String what) {
+    if (!legal) {
+      throw new IllegalStateException(
+          "transfer_id=" + transferId + " state=" + state + " writes=" + writes + ": cannot " + what);
+    }
+  }
+}

@@ -1,0 +1,209 @@
+package dev.mooncake4j.core.producer;
+
+import dev.mooncake4j.connector.KvConnectorException;
+import dev.mooncake4j.connector.spi.DescriptorList;
+import dev.mooncake4j.connector.spi.NanoClock;
+import dev.mooncake4j.connector.spi.TransferEngine;
+import dev.mooncake4j.connector.spi.WriteResult;
+import dev.mooncake4j.core.plan.PlanException;
+import dev.mooncake4j.core.plan.PlanScratch;
+import dev.mooncake4j.core.producer.TransferJob.Outcome;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The engine threads: each takes a job, plans it, writes it and tells the outcome.
+ *
+ * <p>Platform threads of our own, since the engine's calls may block. They hold no state of
+ * requests; each keeps one descriptor list and one scratch for planning, used again and again.
+ */
+final class TransferPool implements TransferRunner {
+  private static final Logger LOG = LoggerFactory.getLogger(TransferPool.class);
+
+  /** A write may take this long whatever its size: connecting, a busy peer. */
+  private static final long WRITE_BASE_NANOS = TimeUnit.SECONDS.toNanos(30);
+
+  /** The slowest link that is worth waiting for, 10 MB/s, as nanoseconds per byte. */
+  private static final long WRITE_NANOS_PER_BYTE = 100;
+
+  private static final Work STOP = new Work(null, null);
+
+  private record Work(@Nullable TransferJob job, @Nullable Consumer<Outcome> done) {}
+
+  private final TransferEngine engine;
+  private final NanoClock clock;
+  private final BlockingQueue<Work> queue = new LinkedBlockingQueue<>();
+  private final AtomicInteger pending = new AtomicInteger();
+  private final List<Thread> threads = new ArrayList<>();
+  private volatile boolean closed;
+
+  private TransferPool(TransferEngine engine, NanoClock clock) {
+    this.engine = engine;
+    this.clock = clock;
+  }
+
+  /**
+   * Starts the threads and waits until each has run the hook.
+   *
+   * @throws KvConnectorException if the hook fails on one
+   */
+  static TransferPool start(
+      TransferEngine engine, NanoClock clock, int threads, String name, Runnable threadStart) {
+    TransferPool pool = new TransferPool(engine, clock);
+    List<CompletableFuture<@Nullable Void>> started = new ArrayList<>();
+    for (int i = 0; i < threads; i++) {
+      CompletableFuture<@Nullable Void> up = new CompletableFuture<>();
+      started.add(up);
+      Thread thread =
+          Thread.ofPlatform()
+              .name("m4j-engine-" + name + "-" + i)
+              .daemon()
+              .start(() -> pool.run(threadStart, up));
+      pool.threads.add(thread);
+    }
+    try {
+      CompletableFuture.allOf(started.toArray(CompletableFuture[]::new)).get(60, TimeUnit.SECONDS);
+    } catch (InterruptedException e) {
+      pool.close(0);
+      Thread.currentThread().interrupt();
+      throw new KvConnectorException("interrupted while engine threads started", e);
+    } catch (ExecutionException | TimeoutException e) {
+      pool.close(0);
+      throw new KvConnectorException(
+          "the engine_thread_start hook failed: mend it, or leave it out", e.getCause());
+    }
+    return pool;
+  }
+
+  @Override
+  public void submit(TransferJob job, Consumer<Outcome> done) {
+    pending.incrementAndGet();
+    if (closed) {
+      finish(done, failed(job, "the connector is closing"));
+      return;
+    }
+    queue.add(new Work(job, done));
+  }
+
+  @Override
+  public int pending() {
+    return pending.get();
+  }
+
+  private void run(Runnable threadStart, CompletableFuture<@Nullable Void> up) {
+    try {
+      threadStart.run();
+    } catch (RuntimeException | Error e) {
+      up.completeExceptionally(e);
+      return;
+    }
+    up.complete(null);
+    try (DescriptorList descriptors = new DescriptorList()) {
+      PlanScratch scratch = new PlanScratch();
+      while (true) {
+        Work work = queue.take();
+        TransferJob job = work.job();
+        Consumer<Outcome> done = work.done();
+        if (job == null || done == null) {
+          queue.add(STOP);
+          return;
+        }
+        transfer(job, done, descriptors, scratch);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void transfer(
+      TransferJob job, Consumer<Outcome> done, DescriptorList descriptors, PlanScratch scratch) {
+    if (closed) {
+      finish(done, failed(job, "the connector is closing"));
+      return;
+    }
+    try {
+      descriptors.clear();
+      @Nullable String[] failures = plan(job, descriptors, scratch);
+      long bytes = descriptors.bytes();
+      int count = descriptors.size();
+      if (count == 0) {
+        finish(done, new Outcome(Arrays.asList(failures), false, 0, 0, 0));
+        return;
+      }
+      long start = clock.nanoTime();
+      WriteResult result =
+          engine.write(job.session(), descriptors, WRITE_BASE_NANOS + bytes * WRITE_NANOS_PER_BYTE);
+      long took = clock.nanoTime() - start;
+      if (result.isCompleted()) {
+        finish(done, new Outcome(Arrays.asList(failures), false, took, bytes, count));
+        return;
+      }
+      for (int i = 0; i < failures.length; i++) {
+        if (failures[i] == null) {
+          failures[i] = "transfer engine: " + result.message();
+        }
+      }
+      Outcome outcome = new Outcome(Arrays.asList(failures), true, took, bytes, count);
+      // The decoder is told only when no byte can be written any more, and the blocks stay pinned
+      // until then. If that moment never comes, the decoder's own deadline ends its request.
+      result.quiet().whenComplete((quiet, failure) -> finish(done, outcome));
+    } catch (RuntimeException | Error e) {
+      LOG.error("an engine thread failed on a transfer to peer={}", job.session(), e);
+      finish(done, failed(job, "the prefiller's engine thread failed: " + e));
+    }
+  }
+
+  private static @Nullable String[] plan(
+      TransferJob job, DescriptorList descriptors, PlanScratch scratch) {
+    @Nullable String[] failures = new @Nullable String[job.parts().size()];
+    for (int i = 0; i < failures.length; i++) {
+      TransferJob.Part part = job.parts().get(i);
+      try {
+        job.plan().plan(part.local(), part.remote(), descriptors, scratch);
+      } catch (PlanException e) {
+        failures[i] = e.getMessage();
+      }
+    }
+    return failures;
+  }
+
+  private static Outcome failed(TransferJob job, String reason) {
+    return new Outcome(java.util.Collections.nCopies(job.parts().size(), reason), false, 0, 0, 0);
+  }
+
+  private void finish(Consumer<Outcome> done, Outcome outcome) {
+    pending.decrementAndGet();
+    done.accept(outcome);
+  }
+
+  @Override
+  public boolean close(long waitNanos) {
+    closed = true;
+    queue.add(STOP);
+    long end = System.nanoTime() + waitNanos;
+    boolean all = true;
+    for (Thread thread : threads) {
+      long millis = Math.max(1, TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime()));
+      try {
+        thread.join(millis);
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        return false;
+      }
+      all &= !thread.isAlive();
+    }
+    return all;
+  }
+}

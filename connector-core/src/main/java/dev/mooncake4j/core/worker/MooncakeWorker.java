@@ -1,0 +1,468 @@
+package dev.mooncake4j.core.worker;
+
+import dev.mooncake4j.connector.ConnectorConfig;
+import dev.mooncake4j.connector.ConnectorHooks;
+import dev.mooncake4j.connector.HostAddresses;
+import dev.mooncake4j.connector.KvCacheLayout;
+import dev.mooncake4j.connector.KvConnectorException;
+import dev.mooncake4j.connector.KvWorker;
+import dev.mooncake4j.connector.RankLayout;
+import dev.mooncake4j.connector.StepPlan;
+import dev.mooncake4j.connector.StepResult;
+import dev.mooncake4j.connector.TransferEngineException;
+import dev.mooncake4j.connector.WorkerStats;
+import dev.mooncake4j.connector.spi.EngineStats;
+import dev.mooncake4j.connector.spi.MemoryRange;
+import dev.mooncake4j.connector.spi.TransferEngine;
+import dev.mooncake4j.connector.spi.TransferListener;
+import dev.mooncake4j.core.channel.SideChannel;
+import dev.mooncake4j.core.consumer.Consumer;
+import dev.mooncake4j.core.consumer.LocalEngine;
+import dev.mooncake4j.core.discovery.Bootstrap;
+import dev.mooncake4j.core.discovery.PrefillerDirectory;
+import dev.mooncake4j.core.discovery.RankRegistration;
+import dev.mooncake4j.core.loop.EventLoop;
+import dev.mooncake4j.core.plan.LocalCache;
+import dev.mooncake4j.core.producer.EngineThreads;
+import dev.mooncake4j.core.producer.Producer;
+import dev.mooncake4j.core.results.ResultQueue;
+import java.security.SecureRandom;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * One rank's worker: opens and closes its parts in order, and passes everything else to its loop.
+ *
+ * <p>The lifecycle (register, unregister, restore, close) is guarded by one lock; the state of
+ * requests is the loop's alone.
+ */
+public final class MooncakeWorker implements KvWorker {
+  private static final Logger LOG = LoggerFactory.getLogger(MooncakeWorker.class);
+
+  private static final long CALL_NANOS = TimeUnit.SECONDS.toNanos(10);
+  private static final long STATS_NANOS = TimeUnit.SECONDS.toNanos(2);
+
+  /** How long sleep mode waits for transfers under way. */
+  private static final long DRAIN_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+  /** How long close() waits for engine threads: they end with the write they are at. */
+  private static final long CLOSE_POOL_NANOS = TimeUnit.SECONDS.toNanos(5);
+
+  private static final long CLOSE_LOOP_NANOS = TimeUnit.SECONDS.toNanos(2);
+
+  private final ConnectorConfig config;
+  private final ConnectorHooks hooks;
+  private final RankLayout rank;
+  private final TransferEngine engine;
+  private final Bootstrap bootstrap;
+  private final String bootstrapAddress;
+  private final Runnable onClosed;
+  private final TransferListener listener;
+  private final ResultQueue results;
+  private final SideChannel channel;
+  private final @Nullable Producer producer;
+  private final @Nullable Consumer consumer;
+  private final WorkerLoop loop;
+  private final EventLoop events;
+  private final SecureRandom random = new SecureRandom();
+  private final AtomicBoolean closed = new AtomicBoolean();
+
+  private final ReentrantLock lifecycle = new ReentrantLock();
+  private @Nullable KvCacheLayout layout;
+  private boolean registered;
+  private @Nullable EngineThreads threads;
+  private @Nullable RankRegistration registration;
+  private volatile WorkerStats lastStats = new WorkerStats(0, 0, 0, 0, 0, 0, 0, 0);
+
+  /**
+   * A worker around an engine and a side channel, both of which it owns from now on.
+   *
+   * @param bootstrapAddress where a prefiller rank registers
+   * @param onClosed runs once when the worker has closed
+   */
+  public MooncakeWorker(
+      ConnectorConfig config,
+      ConnectorHooks hooks,
+      RankLayout rank,
+      TransferEngine engine,
+      SideChannel channel,
+      Bootstrap bootstrap,
+      String bootstrapAddress,
+      TransferListener listener,
+      Runnable onClosed) {
+    this.config = config;
+    this.hooks = hooks;
+    this.rank = rank;
+    this.engine = engine;
+    this.channel = channel;
+    this.bootstrap = bootstrap;
+    this.bootstrapAddress = bootstrapAddress;
+    this.listener = listener;
+    this.onClosed = onClosed;
+    this.results = new ResultQueue(hooks.resultsReady());
+    this.events = new EventLoop(hooks.clock());
+    this.producer =
+        config.role().isProducer()
+            ? new Producer(
+                events,
+                rank,
+                new Producer.Settings(config.abortRequestTimeout(), config.leaseDuration()),
+                channel::reply,
+                results,
+                listener)
+            : null;
+    this.consumer =
+        config.role().isConsumer()
+            ? new Consumer(
+                events,
+                rank,
+                config,
+                new PrefillerDirectory(events, bootstrap),
+                channel,
+                results,
+                listener)
+            : null;
+    this.loop = new WorkerLoop(events, channel, producer, consumer);
+    loop.start(config.engineId() + "-tp" + rank.tpRank() + "-pp" + rank.ppRank());
+    listener.workerOpened(config.engineId());
+  }
+
+  @Override
+  public RankLayout rank() {
+    return rank;
+  }
+
+  @Override
+  public void registerKvCaches(KvCacheLayout cacheLayout) {
+    lifecycle.lock();
+    try {
+      ensureOpen();
+      if (layout != null) {
+        throw new KvConnectorException(
+            "kv caches are registered already: call unregisterKvCaches first");
+      }
+      register(cacheLayout);
+      layout = cacheLayout;
+    } finally {
+      lifecycle.unlock();
+    }
+  }
+
+  private void register(KvCacheLayout cacheLayout) {
+    LocalCache cache = LocalCaches.cache(cacheLayout, rank, config.cacheSpec());
+    List<MemoryRange> ranges = LocalCaches.ranges(cacheLayout);
+    engine.register(ranges);
+    try {
+      if (producer != null) {
+        attachProducer(producer, cache);
+      }
+      Consumer decoder = consumer;
+      if (decoder != null) {
+        LocalEngine local =
+            new LocalEngine(
+                HostAddresses.bare(engine.host()),
+                engine.port(),
+                cache,
+                LocalCaches.wire(cache),
+                LayoutId.draw(random));
+        onLoop("attach the kv caches", () -> decoder.attach(local));
+      }
+      registered = true;
+    } catch (RuntimeException e) {
+      undo(ranges, e);
+      throw e;
+    }
+  }
+
+  private void attachProducer(Producer prefiller, LocalCache cache) {
+    EngineThreads engineThreads = threads;
+    if (engineThreads == null) {
+      engineThreads =
+          EngineThreads.start(
+              engine,
+              hooks.clock(),
+              config.numWorkers(),
+              "tp" + rank.tpRank(),
+              hooks.engineThreadStart());
+      threads = engineThreads;
+    }
+    EngineThreads attached = engineThreads;
+    onLoop("attach the kv caches", () -> attached.attach(prefiller, cache));
+    if (registration == null) {
+      int port = loop.call("bind the side channel", CALL_NANOS, () -> channel.bind(config.host()));
+      RankRegistration mine =
+          new RankRegistration(
+              config.engineId(),
+              rank.dpRank(),
+              rank.tpRank(),
+              rank.ppRank(),
+              "tcp://" + HostAddresses.join(config.host(), port));
+      bootstrap.register(bootstrapAddress, mine);
+      registration = mine;
+      LOG.info(
+          "prefiller rank registered engine_id={} dp_rank={} tp_rank={} pp_rank={} addr={} at={}",
+          mine.engineId(),
+          mine.dpRank(),
+          mine.tpRank(),
+          mine.ppRank(),
+          mine.address(),
+          bootstrapAddress);
+    }
+  }
+
+  private void undo(List<MemoryRange> ranges, RuntimeException cause) {
+    try {
+      detach();
+      engine.unregister(ranges);
+    } catch (RuntimeException e) {
+      cause.addSuppressed(e);
+    }
+  }
+
+  private void detach() {
+    onLoop(
+        "detach the kv caches",
+        () -> {
+          if (producer != null) {
+            producer.detach();
+          }
+          if (consumer != null) {
+            consumer.detach();
+          }
+        });
+  }
+
+  private void onLoop(String what, Runnable action) {
+    loop.<@Nullable Void>call(
+        what,
+        CALL_NANOS,
+        () -> {
+          action.run();
+          return null;
+        });
+  }
+
+  @Override
+  public void startStep(StepPlan plan) {
+    ensureOpen();
+    if (plan.isEmpty()) {
+      return;
+    }
+    events.post(
+        () -> {
+          if (producer != null) {
+            producer.step(plan);
+          }
+          if (consumer != null) {
+            consumer.step(plan);
+          }
+        });
+  }
+
+  @Override
+  public StepResult poll() {
+    return results.take();
+  }
+
+  @Override
+  public StepResult await(Duration timeout) throws InterruptedException {
+    return results.await(timeout.toNanos());
+  }
+
+  @Override
+  public void release(String transferId) {
+    ensureOpen();
+    events.post(
+        () -> {
+          if (producer != null) {
+            producer.release(transferId);
+          }
+          if (consumer != null) {
+            consumer.release(transferId);
+          }
+        });
+  }
+
+  @Override
+  public void unregisterKvCaches() {
+    lifecycle.lock();
+    try {
+      ensureOpen();
+      KvCacheLayout current = layout;
+      if (current == null || !registered) {
+        throw new KvConnectorException("no kv caches are registered: nothing to give back");
+      }
+      detach();
+      drain();
+      engine.unregister(LocalCaches.ranges(current));
+      registered = false;
+    } finally {
+      lifecycle.unlock();
+    }
+  }
+
+  /** Waits until no transfer reads or writes our memory. */
+  private void drain() {
+    CompletableFuture<@Nullable Void> quiet = new CompletableFuture<>();
+    events.post(() -> checkQuiet(quiet));
+    try {
+      quiet.get(DRAIN_NANOS, TimeUnit.NANOSECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new KvConnectorException("interrupted while transfers were drained", e);
+    } catch (java.util.concurrent.ExecutionException | TimeoutException e) {
+      throw new KvConnectorException(
+          "transfers are still under way, "
+              + stats()
+              + ": the memory stays registered, try again later",
+          e);
+    }
+  }
+
+  private void checkQuiet(CompletableFuture<@Nullable Void> quiet) {
+    if (quiet.isDone()) {
+      return;
+    }
+    EngineThreads engineThreads = threads;
+    boolean writing = engineThreads != null && engineThreads.pending() > 0;
+    boolean receiving = consumer != null && consumer.pulls() > 0;
+    if (!writing && !receiving) {
+      quiet.complete(null);
+    } else {
+      events.schedule(TimeUnit.MILLISECONDS.toNanos(5), () -> checkQuiet(quiet));
+    }
+  }
+
+  @Override
+  public void restoreKvCaches() {
+    lifecycle.lock();
+    try {
+      ensureOpen();
+      KvCacheLayout current = layout;
+      if (current == null || registered) {
+        throw new KvConnectorException(
+            "no kv caches were given back: restoreKvCaches follows unregisterKvCaches");
+      }
+      register(current);
+    } finally {
+      lifecycle.unlock();
+    }
+  }
+
+  @Override
+  public String transport() {
+    return engine.transport();
+  }
+
+  @Override
+  public boolean isHealthy() {
+    return !closed.get() && loop.isHealthy();
+  }
+
+  @Override
+  public WorkerStats stats() {
+    if (!isHealthy()) {
+      return lastStats;
+    }
+    try {
+      WorkerStats now = loop.call("read its figures", STATS_NANOS, this::readStats);
+      lastStats = now;
+      return now;
+    } catch (KvConnectorException e) {
+      LOG.debug("figures are those of the last reading", e);
+      return lastStats;
+    }
+  }
+
+  private WorkerStats readStats() {
+    EngineStats figures = engine.stats();
+    EngineThreads engineThreads = threads;
+    return new WorkerStats(
+        consumer == null ? 0 : consumer.pulls(),
+        producer == null ? 0 : producer.sends(),
+        producer == null ? 0 : producer.waitingPulls(),
+        producer == null ? 0 : producer.leases(),
+        consumer == null ? 0 : consumer.quarantinedBlocks(),
+        engineThreads == null ? 0 : engineThreads.pending(),
+        figures.liveBatches(),
+        figures.registeredBytes());
+  }
+
+  private void ensureOpen() {
+    if (closed.get()) {
+      throw new IllegalStateException("worker is closed: open another");
+    }
+  }
+
+  @Override
+  public void close() {
+    if (!closed.compareAndSet(false, true)) {
+      return;
+    }
+    lifecycle.lock();
+    try {
+      String reason = "the connector is closed";
+      RankRegistration mine = registration;
+      if (mine != null) {
+        bootstrap.deregister(bootstrapAddress, mine);
+      }
+      step("refuse requests", () -> onLoop("refuse requests", () -> refuseAll(reason)));
+      EngineThreads engineThreads = threads;
+      if (engineThreads != null && !engineThreads.close(CLOSE_POOL_NANOS)) {
+        LOG.warn("engine threads did not end in time: they end with the write they are at");
+      }
+      step("stop the loop", () -> stopLoop());
+      step("close the engine", this::closeEngine);
+      results.close();
+      lastStats = new WorkerStats(0, 0, 0, 0, 0, 0, 0, 0);
+      listener.workerClosed(config.engineId());
+    } finally {
+      lifecycle.unlock();
+      onClosed.run();
+    }
+  }
+
+  private void refuseAll(String reason) {
+    if (producer != null) {
+      producer.close(reason);
+    }
+    if (consumer != null) {
+      consumer.close(reason);
+    }
+  }
+
+  private void stopLoop() {
+    if (!loop.stop(CLOSE_LOOP_NANOS)) {
+      LOG.warn("the worker loop did not end in time");
+    }
+  }
+
+  private void closeEngine() {
+    KvCacheLayout current = layout;
+    if (current != null && registered) {
+      try {
+        engine.unregister(LocalCaches.ranges(current));
+      } catch (TransferEngineException e) {
+        LOG.warn("memory could not be given back: {}", e.getMessage());
+      }
+    }
+    engine.close();
+  }
+
+  /** One step of closing: what it throws is logged and the next step goes on. */
+  private static void step(String what, Runnable action) {
+    try {
+      action.run();
+    } catch (RuntimeException e) {
+      LOG.warn("closing: failed to {}", what, e);
+    }
+  }
+}

@@ -1,0 +1,171 @@
+package dev.mooncake4j.core.worker;
+
+import dev.mooncake4j.connector.KvConnectorException;
+import dev.mooncake4j.core.channel.ChannelConnection;
+import dev.mooncake4j.core.channel.PeerIdentity;
+import dev.mooncake4j.core.channel.SideChannel;
+import dev.mooncake4j.core.consumer.Consumer;
+import dev.mooncake4j.core.loop.EventLoop;
+import dev.mooncake4j.core.producer.Producer;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Drives one worker's event loop and side channel on one thread, or, in tests, by hand.
+ *
+ * <p>If the thread dies of an error it fails all that is under way first and the worker is unhealthy
+ * from then on.
+ */
+final class WorkerLoop implements SideChannel.Events {
+  private static final Logger LOG = LoggerFactory.getLogger(WorkerLoop.class);
+
+  /** The longest wait for frames: bounds how late a lost wake-up is noticed. */
+  private static final long MAX_WAIT_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+  /** How long the last answers of a closing worker may take to leave. */
+  private static final long FLUSH_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
+
+  private final EventLoop events;
+  private final SideChannel channel;
+  private final @Nullable Producer producer;
+  private final @Nullable Consumer consumer;
+  private @Nullable Thread thread;
+  private volatile boolean stopping;
+  private volatile boolean dead;
+
+  WorkerLoop(
+      EventLoop events,
+      SideChannel channel,
+      @Nullable Producer producer,
+      @Nullable Consumer consumer) {
+    this.events = events;
+    this.channel = channel;
+    this.producer = producer;
+    this.consumer = consumer;
+    events.onWakeup(channel::wakeup);
+  }
+
+  void start(String name) {
+    thread = Thread.ofPlatform().name("m4j-loop-" + name).daemon().start(this::drive);
+  }
+
+  private void drive() {
+    try {
+      while (!stopping) {
+        turn(MAX_WAIT_NANOS);
+      }
+      long end = System.nanoTime() + FLUSH_NANOS;
+      for (long left = FLUSH_NANOS; left > 0; left = end - System.nanoTime()) {
+        turn(left);
+      }
+    } catch (RuntimeException | Error e) {
+      dead = true;
+      LOG.error("the worker loop died: the connector is unhealthy, restart it", e);
+      failAll("the worker loop died: " + e);
+    }
+  }
+
+  /** One turn: what is due, then frames, waiting for them for at most the given time. */
+  void turn(long maxWaitNanos) {
+    events.runDue();
+    channel.poll(events.untilNext(maxWaitNanos), this);
+    events.runDue();
+  }
+
+  private void failAll(String reason) {
+    if (producer != null) {
+      events.run(() -> producer.close(reason));
+    }
+    if (consumer != null) {
+      events.run(() -> consumer.close(reason));
+    }
+  }
+
+  @Override
+  public void onRequest(PeerIdentity from, byte[] payload) {
+    if (producer != null) {
+      events.run(() -> producer.onRequest(from, payload));
+    }
+  }
+
+  @Override
+  public void onMalformedRequest(PeerIdentity from, int frames) {
+    if (producer != null) {
+      events.run(() -> producer.onMalformed(from, frames));
+    }
+  }
+
+  @Override
+  public void onReply(ChannelConnection connection, byte[] payload) {
+    if (consumer != null) {
+      events.run(() -> consumer.onReply(connection, payload));
+    }
+  }
+
+  @Override
+  public void onClosed(ChannelConnection connection, String reason) {
+    if (consumer != null) {
+      events.run(() -> consumer.onClosed(connection, reason, connection.wasConnected()));
+    }
+  }
+
+  boolean isHealthy() {
+    Thread driver = thread;
+    return !dead && !stopping && driver != null && driver.isAlive();
+  }
+
+  /**
+   * Runs something on the loop and waits for it.
+   *
+   * @throws KvConnectorException if the loop does not come to it in time
+   */
+  <T extends @Nullable Object> T call(String what, long waitNanos, Supplier<T> action) {
+    CompletableFuture<T> result = new CompletableFuture<>();
+    events.post(
+        () -> {
+          try {
+            result.complete(action.get());
+          } catch (RuntimeException | Error e) {
+            result.completeExceptionally(e);
+          }
+        });
+    try {
+      return result.get(waitNanos, TimeUnit.NANOSECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new KvConnectorException("interrupted while waiting to " + what, e);
+    } catch (ExecutionException e) {
+      if (e.getCause() instanceof RuntimeException cause) {
+        throw cause;
+      }
+      throw new KvConnectorException("failed to " + what, e.getCause());
+    } catch (TimeoutException e) {
+      throw new KvConnectorException(
+          "timed out waiting to " + what + ": the worker loop is stuck or dead", e);
+    }
+  }
+
+  /** Lets the last answers leave, then ends the thread; returns whether it ended in time. */
+  boolean stop(long waitNanos) {
+    stopping = true;
+    channel.wakeup();
+    Thread driver = thread;
+    boolean ended = true;
+    if (driver != null && driver != Thread.currentThread()) {
+      try {
+        driver.join(Math.max(1, TimeUnit.NANOSECONDS.toMillis(waitNanos)));
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+      ended = !driver.isAlive();
+    }
+    channel.close();
+    return ended;
+  }
+}
