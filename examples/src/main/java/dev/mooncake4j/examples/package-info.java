@@ -1,3 +1,4 @@
+/** Programs that show the connector at work. */
 @NullMarked
 package dev.mooncake4j.examples;
 

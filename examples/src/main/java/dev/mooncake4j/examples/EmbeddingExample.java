@@ -1,0 +1,52 @@
+package dev.mooncake4j.examples;
+
+import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.connector.FinishReason;
+import dev.mooncake4j.connector.KvConnector;
+import dev.mooncake4j.connector.KvRequest;
+import dev.mooncake4j.connector.KvTransferParams;
+import dev.mooncake4j.connector.KvWorker;
+import dev.mooncake4j.connector.MatchedTokens;
+import dev.mooncake4j.connector.StepResult;
+import java.time.Duration;
+
+/** The README's example: where the connector's calls go in a server that prefills or decodes. */
+public final class EmbeddingExample {
+  private EmbeddingExample() {}
+
+  // @start region=embedding
+  /** A prefiller: compute the prompt's KV, hand the blocks over, free them when they are fetched. */
+  static void prefill(KvConnector connector, KvWorker worker, String transferId, BlockIds blocks)
+      throws InterruptedException {
+    var request = new KvRequest("p-1", 64, KvTransferParams.forPrefiller(transferId));
+    connector.scheduler().onRequestArrived(request);
+    connector.scheduler().onBlocksAllocated(request, BlockIds.none(), 0);
+    worker.startStep(connector.scheduler().buildStep()); // the transfer is announced
+    // ... run the model: it writes the KV of 64 tokens into the blocks of the cache ...
+    var decision = connector.scheduler().onRequestFinished(request, blocks, FinishReason.LENGTH);
+    worker.startStep(connector.scheduler().buildStep()); // the blocks can be fetched
+    while (decision.keepBlocks()) {
+      StepResult result = worker.await(Duration.ofSeconds(1)); // or poll() once a step
+      connector.scheduler().onStepResult(result);
+      if (!result.sent().isEmpty()) {
+        return; // the blocks may be freed
+      }
+    }
+  }
+
+  /** A decoder: ask for the blocks, go on with other work, decode when they are in place. */
+  static boolean decode(KvConnector connector, KvWorker worker, String transferId, BlockIds blocks)
+      throws InterruptedException {
+    var prefiller = KvTransferParams.forDecoder(transferId, "prefiller-1", "http://127.0.0.1:8998");
+    var request = new KvRequest("d-1", 64, prefiller);
+    connector.scheduler().onRequestArrived(request);
+    MatchedTokens remote = connector.scheduler().matchedTokens(request, 0); // 64 tokens, async
+    connector.scheduler().onBlocksAllocated(request, blocks, remote.tokens());
+    worker.startStep(connector.scheduler().buildStep()); // returns at once
+    StepResult result = worker.await(Duration.ofSeconds(30)); // or poll() once a step
+    connector.scheduler().onStepResult(result);
+    result.failed().forEach(f -> System.err.println(f.stage() + ": " + f.reason()));
+    return result.received().contains("d-1"); // decode; or else compute the prompt here
+  }
+  // @end
+}
