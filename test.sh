@@ -58,6 +58,7 @@ rm -rf -- */target/surefire-reports */target/failsafe-reports
 status=0
 # A failing module does not hide the results of those that do not depend on it.
 mvn -B -ntp --fail-at-end "${goals[@]}" "$@" || status=$?
+echo # Maven ends with the terminal's reset sequence and no newline
 [ "$status" = 0 ] || echo "test.sh: Maven failed (exit=$status): its [ERROR] lines above say why"
 
 totals=0
