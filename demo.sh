@@ -5,7 +5,7 @@ set -euo pipefail
 unset CDPATH
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 # A closed standard input would give its number to the next file opened.
-{ : <&0; } 2>/dev/null || exec </dev/null
+{ : 3<&0; } 2>/dev/null || exec </dev/null
 
 # shellcheck source=scripts/setup.sh
 . "$root/scripts/setup.sh"

@@ -39,7 +39,7 @@ final class TestTotals {
         try {
           add(file);
         } catch (XMLStreamException e) {
-          failed.add(file + ": unreadable report: " + firstLine(e.getMessage()));
+          failed.add(file + ": unreadable report: " + firstLine(String.valueOf(e.getMessage())));
         }
       }
     }
@@ -70,7 +70,7 @@ final class TestTotals {
         String element = xml.getLocalName();
         if (List.of("failure", "error", "skipped").contains(element)) {
           outcome = element;
-          reason = firstLine(xml.getAttributeValue(null, "message"));
+          reason = reasonOf(xml);
         }
       }
     }
@@ -101,8 +101,17 @@ final class TestTotals {
         : className + "." + method;
   }
 
-  private static String firstLine(String message) {
-    String line = message == null ? "" : message.lines().findFirst().orElse("").strip();
-    return line.isEmpty() ? "" : " (" + line + ")";
+  /** Reads one failure, error or skipped element, up to its end. */
+  private static String reasonOf(XMLStreamReader xml) throws XMLStreamException {
+    String type = xml.getAttributeValue(null, "type");
+    String message = xml.getAttributeValue(null, "message");
+    String trace = xml.getElementText();
+    // An unmet assumption has its message in the stack trace alone.
+    String reason = firstLine(message == null ? trace.replace(type + ": ", "") : message);
+    return reason.isEmpty() ? "" : " (" + reason.replace("Assumption failed: ", "") + ")";
+  }
+
+  private static String firstLine(String text) {
+    return text.lines().map(String::strip).filter(line -> !line.isEmpty()).findFirst().orElse("");
   }
 }
