@@ -216,11 +216,12 @@ m4j_install_missing() {
 
 # One message for all that is missing.
 m4j_explain_missing() {
-  local thing apt="" dnf="" names
+  local thing apt="" dnf="" names path_jdk
   for thing in $M4J_MISSING; do
     case "$thing" in
       jdk)
-        m4j_say "no JDK $M4J_JAVA found (JAVA_HOME=${JAVA_HOME:-unset}, java on PATH: $(m4j_path_jdk)):" \
+        path_jdk=$(m4j_path_jdk)
+        m4j_say "no JDK $M4J_JAVA found (JAVA_HOME=${JAVA_HOME:-unset}, java on PATH: ${path_jdk:-none}):" \
           "install one, such as Eclipse Temurin $M4J_JAVA or your system's openjdk-$M4J_JAVA-jdk, anywhere," \
           "and set JAVA_HOME to its folder; the default java may stay what it is"
         ;;
