@@ -216,7 +216,7 @@ m4j_install_missing() {
 
 # One message for all that is missing.
 m4j_explain_missing() {
-  local thing apt="" dnf="" names path_jdk
+  local thing packaged="" apt="" dnf="" names path_jdk
   for thing in $M4J_MISSING; do
     case "$thing" in
       jdk)
@@ -230,14 +230,15 @@ m4j_explain_missing() {
           "put Maven $M4J_MAVEN or newer first on PATH"
         ;;
       *)
+        packaged+=" $thing"
         names=$(m4j_apt_names "$thing")
         apt+=" ${names%%|*}"
         dnf+=" $(m4j_dnf_names "$thing")"
         ;;
     esac
   done
-  if [ -n "$apt" ]; then
-    m4j_say "missing:${M4J_MISSING/ jdk/}. Install with: sudo apt-get install$apt (Fedora: sudo dnf install$dnf;" \
+  if [ -n "$packaged" ]; then
+    m4j_say "missing:$packaged. Install with: sudo apt-get install$apt (Fedora: sudo dnf install$dnf;" \
       "elsewhere the packages with the same contents)"
   fi
 }
