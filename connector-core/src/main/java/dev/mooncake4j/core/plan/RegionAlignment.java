@@ -142,7 +142,43 @@ public final class RegionAlignment {
   static AlignedRegions mergeInStep(AlignedRegions regions, boolean complete) {
     boolean sameRows = complete && sameRows(regions);
     AlignedRegions merged = mergeRuns(regions, sameRows, true);
-    return sameRows ? promote(merged) : merged;
+    return sameRows ? dropCovered(promote(merged)) : merged;
+  }
+
+  /** A row on both sides, whose blocks belong to some groups. */
+  private record Row(long local, long remote, int groupIndex, List<Integer> sharedGroupIds) {
+    static Row of(TransferRegion local, TransferRegion remote) {
+      return new Row(
+          local.baseAddress() - local.rowOffset(),
+          remote.baseAddress() - remote.rowOffset(),
+          local.groupIndex(),
+          local.sharedGroupIds());
+    }
+  }
+
+  /** Leaves out slices of rows that are copied whole anyway. */
+  private static AlignedRegions dropCovered(AlignedRegions regions) {
+    Map<Row, Long> whole = new HashMap<>();
+    for (int i = 0; i < regions.size(); i++) {
+      TransferRegion local = regions.local().get(i);
+      if (local.rowOffset() == 0 && local.kvBlockLen() == local.blockLen()) {
+        whole.put(Row.of(local, regions.remote().get(i)), local.blockLen());
+      }
+    }
+    List<TransferRegion> localKept = new ArrayList<>();
+    List<TransferRegion> remoteKept = new ArrayList<>();
+    for (int i = 0; i < regions.size(); i++) {
+      TransferRegion local = regions.local().get(i);
+      TransferRegion remote = regions.remote().get(i);
+      Long rowLen = local.rowOffset() > 0 ? whole.get(Row.of(local, remote)) : null;
+      if (rowLen == null
+          || local.blockLen() != rowLen
+          || local.rowOffset() + local.kvBlockLen() > rowLen) {
+        localKept.add(local);
+        remoteKept.add(remote);
+      }
+    }
+    return new AlignedRegions(localKept, remoteKept);
   }
 
   private static boolean sameRows(AlignedRegions regions) {
