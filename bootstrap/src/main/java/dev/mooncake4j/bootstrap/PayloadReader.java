@@ -22,7 +22,7 @@ import tools.jackson.databind.node.ObjectNode;
 final class PayloadReader {
 
   /** Of what pydantic takes for an integer in a string: sign, digit groups, a zero fraction. */
-  private static final Pattern INTEGER = Pattern.compile("[+-]?[0-9]+(?:_[0-9]+)*(?:\\.0*)?");
+  private static final Pattern INTEGER = Pattern.compile("[+-]?[0-9]+(?:_[0-9]+)*(?:\\.0+)?");
 
   private final ArrayNode problems = JsonNodeFactory.instance.arrayNode();
 
@@ -217,7 +217,7 @@ final class PayloadReader {
       start++;
     }
     // Python stops where a value should begin; where one did begin, our parser says what it missed.
-    boolean begun = start < body.length && "{[\"-0123456789tfn".indexOf(body[start]) >= 0;
+    boolean begun = start < body.length && "{[\"-0123456789".indexOf(body[start]) >= 0;
     String error = "Expecting value";
     long at = start;
     if (failure != null && begun) {
