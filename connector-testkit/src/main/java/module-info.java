@@ -4,8 +4,13 @@
 module dev.mooncake4j.testkit {
   requires transitive dev.mooncake4j.connector;
   requires transitive org.junit.jupiter.api;
+  requires transitive org.junit.jupiter.params;
   requires org.assertj.core;
   requires static transitive org.jspecify;
 
   exports dev.mooncake4j.testkit;
+
+  // JUnit calls the contract's tests, which are not public.
+  opens dev.mooncake4j.testkit to
+      org.junit.platform.commons;
 }
