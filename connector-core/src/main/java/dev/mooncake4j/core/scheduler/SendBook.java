@@ -150,7 +150,8 @@ final class SendBook {
   /** The workers have reported a transfer. */
   void reported(String requestId, String transferId) {
     Entry entry = find(requestId, transferId);
-    if (entry == null) {
+    if (entry == null || announcements.containsKey(transferId)) {
+      // Of an earlier request of the same ids: no worker knows this one yet.
       return;
     }
     if (entry.state == State.READY) {

@@ -361,6 +361,20 @@ class MooncakeSchedulerTest {
   }
 
   @Test
+  void aLateReportOfAnEarlierRequestOfTheSameIdsChangesNothing() {
+    prefiller.onBlocksAllocated(SEND, BlockIds.none(), 0);
+    prefiller.onStepResult(sent("p1", "t1"));
+    assertThat(finish(prefiller, SEND, FinishReason.LENGTH, 4, 5)).isTrue();
+    prefiller.onStepResult(sent("p1", "t1"));
+
+    StepPlan step = prefiller.buildStep();
+    assertThat(step.announcements()).hasSize(1);
+    assertThat(step.ready()).hasSize(1);
+    prefiller.onStepResult(sent("p1", "t1"));
+    assertForgotten(prefiller);
+  }
+
+  @Test
   void aWindowSendsItsLastBlocksOnly() {
     MooncakeScheduler scheduler = scheduler(KvRole.BOTH, WINDOW, null);
     FinishDecision decision =
