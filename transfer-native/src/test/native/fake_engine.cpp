@@ -1,0 +1,2 @@
+// placeholder
+extern "C" __attribute__((visibility("default"))) int m4j_fake() { return 0; }
