@@ -46,6 +46,9 @@ case ${2:-main} in
     build "$out/libtransfer_engine.so" "$tests/fake_engine.cpp" -pthread
     build "$out/libempty.so" "$tests/empty.cpp"
     build "$out/libpartial.so" "$tests/partial.cpp"
+    # A library that needs another one, which no loader finds.
+    build "$out/absent/libcudart.so.12" "$tests/empty.cpp"
+    build "$out/libneedscuda.so" "$tests/empty.cpp" -Wl,--no-as-needed "$out/absent/libcudart.so.12"
     ;;
   *)
     echo "error: build.sh OUTPUT_DIRECTORY [main|test]" >&2

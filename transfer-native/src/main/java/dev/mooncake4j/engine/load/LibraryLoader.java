@@ -90,13 +90,18 @@ final class LibraryLoader {
       }
     }
     Map<String, String> set = EngineEnvironment.apply(linker, ipv6);
+    EngineLibrary library = tryAll(linker, places);
+    LOG.info("engine library={}; set for it: {}", library, set);
+    return library;
+  }
+
+  /** The library of the first place that has one. */
+  static EngineLibrary tryAll(DynamicLinker linker, LibraryPlaces places) {
     Map<LibraryPlaces.Place, LibraryException> failed = new LinkedHashMap<>();
     for (LibraryPlaces.Place place : places.places()) {
       try {
         EngineLibrary library = EngineLibrary.bind(linker, place.file());
-        failed.forEach(
-            (other, why) -> LOG.debug("engine library {} not used: {}", other, why.getMessage()));
-        LOG.info("engine library {} ({}); set for the engine: {}", library, place.origin(), set);
+        failed.forEach((other, why) -> LOG.debug("{} not used: {}", other, why.getMessage()));
         return library;
       } catch (LibraryException e) {
         failed.put(place, e);
