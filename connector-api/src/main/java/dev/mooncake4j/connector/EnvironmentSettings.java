@@ -53,8 +53,9 @@ record EnvironmentSettings(
     }
     try {
       double value = Double.parseDouble(text.strip());
-      if (value > 0 && value <= 86_400) {
-        return Duration.ofNanos(Math.round(value * 1e9));
+      long nanos = Math.round(value * 1e9);
+      if (nanos > 0 && value <= 86_400) {
+        return Duration.ofNanos(nanos);
       }
     } catch (NumberFormatException e) {
       // Told below, with the text as it came.

@@ -38,13 +38,9 @@ public final class HostAddresses {
    */
   public static int portOf(String hostAndPort) {
     String text = hostAndPort.substring(colon(hostAndPort) + 1);
-    try {
-      int port = Integer.parseInt(text);
-      if (port >= 1 && port <= 65535) {
-        return port;
-      }
-    } catch (NumberFormatException e) {
-      // Told below, with the text as it came.
+    int port = text.matches("[0-9]{1,5}") ? Integer.parseInt(text) : 0;
+    if (port >= 1 && port <= 65535) {
+      return port;
     }
     throw new IllegalArgumentException(
         "address=" + hostAndPort + " has no port: give host:port, with a port of 1 to 65535");
@@ -64,7 +60,8 @@ public final class HostAddresses {
   /** Whether the host stands for every address of a machine. */
   public static boolean isWildcard(String host) {
     String bare = bare(host);
-    return bare.equals("0.0.0.0") || bare.equals("::") || bare.equals("*") || bare.isEmpty();
+    // Zeros alone, in any spelling: 0.0.0.0, ::, 0:0:0:0:0:0:0:0, 0.
+    return bare.isEmpty() || bare.equals("*") || bare.matches("[0:.]+");
   }
 
   static void checkAdvertised(String name, String host, List<String> problems) {

@@ -55,6 +55,6 @@ public record KvCacheGroup(Kind kind, int blockTokens, int slidingWindow) implem
     if (kind != Kind.SLIDING_WINDOW) {
       return blocks;
     }
-    return Math.min(blocks, (slidingWindow + blockTokens - 1) / blockTokens + 1);
+    return (int) Math.min(blocks, Math.ceilDiv(slidingWindow, blockTokens) + 1L);
   }
 }

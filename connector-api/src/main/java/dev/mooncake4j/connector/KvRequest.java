@@ -5,7 +5,8 @@ import java.io.Serializable;
 /**
  * What the connector needs to know of one request of the inference server.
  *
- * @param requestId the server's own id, unique among its live requests
+ * @param requestId the server's own id, unique among its live requests and those whose blocks are
+ *     kept ({@link FinishDecision#KEEP})
  * @param promptTokens length of the prompt in tokens, at least 0
  * @param transferParams the request's {@code kv_transfer_params}
  */

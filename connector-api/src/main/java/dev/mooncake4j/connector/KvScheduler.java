@@ -60,8 +60,8 @@ public interface KvScheduler {
   FinishDecision onRequestFinished(KvRequest request, BlockIds blocks, FinishReason reason);
 
   /**
-   * The workers have reported a request: it is forgotten here. To be called with each result that
-   * all ranks have reported.
+   * The workers have reported a request: it is forgotten here as soon as the server is done with it
+   * too. To be called with each result that all ranks have reported.
    */
   void onStepResult(StepResult result);
 }

@@ -1,0 +1,25 @@
+package dev.mooncake4j.core.scheduler;
+
+import dev.mooncake4j.connector.KvTransferParams;
+import java.util.List;
+import java.util.Objects;
+import java.util.stream.Stream;
+
+/** Where a decoder's request fetches from: the three parameters that it needs, all there. */
+record PullTarget(String transferId, String remoteEngineId, String remoteBootstrapAddr) {
+
+  /** The parameters' target; only of parameters that lack nothing. */
+  static PullTarget of(KvTransferParams params) {
+    return new PullTarget(
+        Objects.requireNonNull(params.transferId()),
+        Objects.requireNonNull(params.remoteEngineId()),
+        Objects.requireNonNull(params.remoteBootstrapAddr()));
+  }
+
+  /** The names of the parameters that are missing or empty. */
+  static List<String> missing(KvTransferParams params) {
+    return Stream.of("transfer_id", "remote_engine_id", "remote_bootstrap_addr")
+        .filter(name -> !(params.toMap().get(name) instanceof String text) || text.isEmpty())
+        .toList();
+  }
+}

@@ -1,0 +1,198 @@
+package dev.mooncake4j.core.scheduler;
+
+import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.connector.FinishDecision;
+import dev.mooncake4j.connector.FinishReason;
+import dev.mooncake4j.connector.StepPlan;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The prefiller's half of the bookkeeping: one entry for each request whose blocks a decoder will
+ * fetch, from the first time it is seen until its blocks are the server's again.
+ *
+ * <pre>
+ * state     | allocated | reported | finished with KV  | finished without
+ * ----------+-----------+----------+-------------------+-----------------
+ * WAITING   | ANNOUNCED |          | READY, kept       | cancelled; gone
+ * ANNOUNCED |           | RELEASED | READY, kept       | cancelled; gone
+ * RELEASED  |           |          | cancelled; gone   | cancelled; gone
+ * READY     |           | gone     | kept              | kept
+ * </pre>
+ *
+ * <p>An empty cell changes nothing.
+ */
+final class SendBook {
+  private enum State {
+    /** Seen, not begun. */
+    WAITING,
+    /** Its prefill has begun; a decoder's pull waits for it. */
+    ANNOUNCED,
+    /** Let go by the decoder or a router before the prefill ended. */
+    RELEASED,
+    /** Its blocks are kept until the workers report it. */
+    READY
+  }
+
+  private static final class Entry {
+    final String requestId;
+    final String transferId;
+    State state = State.WAITING;
+
+    Entry(String requestId, String transferId) {
+      this.requestId = requestId;
+      this.transferId = transferId;
+    }
+  }
+
+  private final Map<String, Entry> byRequest = new HashMap<>();
+  private final Map<String, Entry> byTransfer = new HashMap<>();
+
+  // For the next step, by transfer id.
+  private final Map<String, StepPlan.Announcement> announcements = new LinkedHashMap<>();
+  private final Map<String, StepPlan.Ready> ready = new LinkedHashMap<>();
+  private final Map<String, StepPlan.CancelledSend> cancelled = new LinkedHashMap<>();
+
+  /** Whether there is an entry for this request. */
+  boolean knows(String requestId) {
+    return byRequest.containsKey(requestId);
+  }
+
+  /** Whether there is an entry for this request and transfer that the server is not done with. */
+  boolean isLive(String requestId, @Nullable String transferId) {
+    Entry entry = find(requestId, transferId);
+    return entry != null && entry.state != State.READY;
+  }
+
+  /** Whether the server is done with this request and its blocks are kept. */
+  boolean isKept(String requestId, @Nullable String transferId) {
+    Entry entry = find(requestId, transferId);
+    return entry != null && entry.state == State.READY;
+  }
+
+  /** The request that sends a transfer, or {@code null}. */
+  @Nullable String requestOf(String transferId) {
+    Entry entry = byTransfer.get(transferId);
+    return entry == null ? null : entry.requestId;
+  }
+
+  /** Makes an entry; neither the request's id nor its transfer's may have one. */
+  void open(String requestId, String transferId) {
+    Entry entry = new Entry(requestId, transferId);
+    byRequest.put(requestId, entry);
+    byTransfer.put(transferId, entry);
+  }
+
+  /** Announces the transfer, the first time. */
+  void allocated(String requestId) {
+    announce(entry(requestId));
+  }
+
+  private void announce(Entry entry) {
+    if (entry.state == State.WAITING) {
+      entry.state = State.ANNOUNCED;
+      announcements.put(
+          entry.transferId, new StepPlan.Announcement(entry.requestId, entry.transferId));
+      // The same request, given up and sent again within one step: it is on again.
+      cancelled.remove(entry.transferId);
+    }
+  }
+
+  /**
+   * The server is done with a live request.
+   *
+   * @param blocks those to send
+   */
+  FinishDecision finished(String requestId, BlockIds blocks, FinishReason reason) {
+    Entry entry = entry(requestId);
+    if (entry.state == State.READY) {
+      return FinishDecision.KEEP;
+    }
+    if (entry.state != State.RELEASED && reason.hasKv() && !blocks.isEmpty()) {
+      announce(entry);
+      ready.put(entry.transferId, new StepPlan.Ready(requestId, entry.transferId, blocks));
+      entry.state = State.READY;
+      return FinishDecision.KEEP;
+    }
+    cancel(requestId, entry.transferId, why(entry.state, reason));
+    byRequest.remove(entry.requestId);
+    byTransfer.remove(entry.transferId);
+    return FinishDecision.FREE_NOW;
+  }
+
+  private static String why(State state, FinishReason reason) {
+    if (state == State.RELEASED) {
+      return "the transfer was let go before its prefill ended";
+    }
+    return switch (reason) {
+      case ABORTED -> "the prefill was aborted";
+      case ERROR -> "the prefill failed";
+      case LENGTH, STOP -> "the prefill ended without blocks";
+    };
+  }
+
+  /** Lets a decoder that waits for this transfer know that nothing will come. */
+  void cancel(String requestId, String transferId, String reason) {
+    announcements.remove(transferId);
+    cancelled.put(transferId, new StepPlan.CancelledSend(requestId, transferId, reason));
+  }
+
+  /** The workers have reported a transfer. */
+  void reported(String requestId, String transferId) {
+    Entry entry = find(requestId, transferId);
+    if (entry == null) {
+      return;
+    }
+    if (entry.state == State.READY) {
+      byRequest.remove(entry.requestId);
+      byTransfer.remove(entry.transferId);
+    } else if (entry.state == State.ANNOUNCED) {
+      // The worker names each transfer once: with blocks kept from now on it would be forever.
+      entry.state = State.RELEASED;
+    }
+  }
+
+  List<StepPlan.Announcement> takeAnnouncements() {
+    List<StepPlan.Announcement> taken = new ArrayList<>(announcements.values());
+    announcements.clear();
+    return taken;
+  }
+
+  List<StepPlan.Ready> takeReady() {
+    List<StepPlan.Ready> taken = new ArrayList<>(ready.values());
+    ready.clear();
+    return taken;
+  }
+
+  List<StepPlan.CancelledSend> takeCancelled() {
+    List<StepPlan.CancelledSend> taken = new ArrayList<>(cancelled.values());
+    cancelled.clear();
+    return taken;
+  }
+
+  /** Everything remembered; 0 when all requests have ended and the last step was taken. */
+  int size() {
+    return byRequest.size()
+        + byTransfer.size()
+        + announcements.size()
+        + ready.size()
+        + cancelled.size();
+  }
+
+  private @Nullable Entry find(String requestId, @Nullable String transferId) {
+    Entry entry = byRequest.get(requestId);
+    return entry != null && entry.transferId.equals(transferId) ? entry : null;
+  }
+
+  private Entry entry(String requestId) {
+    Entry entry = byRequest.get(requestId);
+    if (entry == null) {
+      throw new IllegalStateException("request_id=" + requestId + " has no send");
+    }
+    return entry;
+  }
+}

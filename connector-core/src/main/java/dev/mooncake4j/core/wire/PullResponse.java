@@ -1,0 +1,89 @@
+package dev.mooncake4j.core.wire;
+
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A prefiller's answer: {@code MooncakeXferResponse} in vLLM.
+ *
+ * @param status what it is
+ * @param ok requests that are done; {@code null} where the field was absent or nil
+ * @param failed requests that have failed; {@code null} where the field was absent or nil
+ * @param message why, or {@code null}
+ * @param layoutId the layout that the prefiller keeps now, 64 bits, or 0
+ * @param quiet whether nothing is being written any more for the requests that have failed; a field
+ *     of ours that vLLM does not know and ignores
+ */
+public record PullResponse(
+    Status status,
+    @Nullable List<String> ok,
+    @Nullable List<String> failed,
+    @Nullable String message,
+    long layoutId,
+    boolean quiet) {
+
+  /** What an answer is; the order is that on the wire. */
+  public enum Status {
+    /** The last answer to a pull; requests that no answer has named have failed. */
+    FINISH,
+    /** Some requests are done, others go on. */
+    CONTINUE,
+    /** The whole pull is refused; nothing was written. */
+    ERROR,
+    /** The layout named is not kept: send it again. */
+    LAYOUT_MISS
+  }
+
+  /** Copies the lists. */
+  public PullResponse {
+    ok = ok == null ? null : List.copyOf(ok);
+    failed = failed == null ? null : List.copyOf(failed);
+  }
+
+  /** The last answer; quiet, since ours tells a failure only then. */
+  public static PullResponse finished(
+      List<String> ok, List<String> failed, @Nullable String message, long layoutId) {
+    return of(Status.FINISH, ok, failed, message, layoutId);
+  }
+
+  /** An answer with more to follow. */
+  public static PullResponse partial(
+      List<String> ok, List<String> failed, @Nullable String message, long layoutId) {
+    return of(Status.CONTINUE, ok, failed, message, layoutId);
+  }
+
+  private static PullResponse of(
+      Status status,
+      List<String> ok,
+      List<String> failed,
+      @Nullable String message,
+      long layoutId) {
+    return new PullResponse(
+        status,
+        ok.isEmpty() ? null : ok,
+        failed.isEmpty() ? null : failed,
+        message,
+        layoutId,
+        !failed.isEmpty());
+  }
+
+  /** Refuses a whole pull. */
+  public static PullResponse error(String message, long layoutId) {
+    return new PullResponse(Status.ERROR, null, null, message, layoutId, false);
+  }
+
+  /** Asks for the layout again. */
+  public static PullResponse layoutMiss(String message) {
+    return new PullResponse(Status.LAYOUT_MISS, null, null, message, 0, false);
+  }
+
+  /** Requests that are done. */
+  public List<String> okRequests() {
+    return ok == null ? List.of() : ok;
+  }
+
+  /** Requests that have failed. */
+  public List<String> errorRequests() {
+    return failed == null ? List.of() : failed;
+  }
+}
