@@ -12,9 +12,9 @@ import java.util.HexFormat;
  * What a filled block holds, by a formula, so that whoever receives it knows what must arrive.
  *
  * <p>The 64-bit little-endian word {@code i} of block {@code b} of layer {@code l} is {@code (l *
- * 1000003 + b) * 0x9E3779B97F4A7C15 + i * 0xBF58476D1CE4E5B9 + seed} modulo 2^64, where {@code l} is
- * the layer's index in the whole model and {@code i} counts over the block with all KV heads, heads
- * first: a tensor-parallel rank's part starts at its first head.
+ * 1000003 + b) * 0x9E3779B97F4A7C15 + i * 0xBF58476D1CE4E5B9 + seed} modulo 2^64, where {@code l}
+ * is the layer's index in the whole model and {@code i} counts over the block with all KV heads,
+ * heads first: a tensor-parallel rank's part starts at its first head.
  *
  * @param seed the sender's seed
  * @param firstWord index of the first word that this rank holds

@@ -38,9 +38,7 @@ final class PeerCache implements AutoCloseable {
     KvMemory all = one == null ? null : KvMemory.host(one);
     for (int i = 0; i < layers.length; i++) {
       MemorySegment own =
-          one == null
-              ? arena.allocate(layerBytes, PAGE)
-              : one.asSlice(i * layerBytes, layerBytes);
+          one == null ? arena.allocate(layerBytes, PAGE) : one.asSlice(i * layerBytes, layerBytes);
       layerMemory.add(own);
       regions.add(
           KvCacheRegion.of(

@@ -1,5 +1,6 @@
 package dev.mooncake4j.it;
 
+import dev.mooncake4j.connector.BlockIds;
 import dev.mooncake4j.connector.ConfigurationException;
 import dev.mooncake4j.connector.ConnectorHooks;
 import dev.mooncake4j.connector.FinishDecision;
@@ -19,7 +20,6 @@ import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import org.jspecify.annotations.Nullable;
-import tools.jackson.core.JacksonException;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
@@ -52,8 +52,8 @@ import tools.jackson.databind.json.JsonMapper;
  * <p>Standard output, JSON lines: {@code ready}, {@code accepted}, {@code send_blocks}, {@code
  * finished_sending}, {@code pulling}, {@code finished_recving}, {@code load_error_blocks}, {@code
  * failed} and an answer to each command; {@code start_failed} if there is nothing to drive. All
- * else goes to standard error. Options: {@link PeerOptions}. Exit codes: 0 after {@code quit} or the
- * end of standard input, 1 if the start failed, 2 for bad options, 143 after SIGTERM.
+ * else goes to standard error. Options: {@link PeerOptions}. Exit codes: 0 after {@code quit} or
+ * the end of standard input, 1 if the start failed, 2 for bad options, 143 after SIGTERM.
  */
 public final class PeerMain {
   private static final Duration RESULT_WAIT = Duration.ofSeconds(1);
@@ -122,8 +122,7 @@ public final class PeerMain {
     KvConnector connector;
     try {
       connector =
-          KvConnector.open(
-              options.connectorConfig(), ConnectorHooks.none().withListener(recorder));
+          KvConnector.open(options.connectorConfig(), ConnectorHooks.none().withListener(recorder));
     } catch (ConfigurationException e) {
       return startFailed(events, e, 2);
     }
@@ -143,8 +142,7 @@ public final class PeerMain {
 
   private static int startFailed(EventWriter events, RuntimeException e, int code) {
     e.printStackTrace();
-    events.emit(
-        "start_failed", "error", e.getClass().getSimpleName(), "message", e.getMessage());
+    events.emit("start_failed", "error", e.getClass().getSimpleName(), "message", e.getMessage());
     return code;
   }
 
@@ -379,7 +377,7 @@ public final class PeerMain {
         text(c, "transfer_id"),
         text(c, "remote_engine_id"),
         text(c, "remote_bootstrap_addr"),
-        blocks(c),
+        BlockIds.of(blocks(c)),
         c.path("cached_blocks").asInt(0));
   }
 

@@ -229,8 +229,7 @@ public record PeerOptions(
             .connectorTimeout(connectorTimeout)
             .abortRequestTimeout(abortTimeout)
             .cacheSpec(
-                new KvCacheSpec(
-                    List.of(KvCacheGroup.fullAttention(blockSize)), kvHeads, false, 1));
+                new KvCacheSpec(List.of(KvCacheGroup.fullAttention(blockSize)), kvHeads, false, 1));
     if (engineId != null) {
       builder.engineId(engineId);
     }

@@ -16,6 +16,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
@@ -36,7 +37,7 @@ final class PeerServer {
       String transferId,
       String remoteEngineId,
       String remoteBootstrapAddr,
-      int[] blocks,
+      BlockIds blocks,
       int cachedBlocks) {}
 
   private record Live(KvRequest request, BlockIds blocks, long startedAt) {}
@@ -86,14 +87,14 @@ final class PeerServer {
     if (known != null) {
       return known;
     }
-    int tokens = (command.cachedBlocks() + command.blocks().length) * blockTokens;
+    int tokens = (command.cachedBlocks() + command.blocks().totalSize()) * blockTokens;
     KvRequest request =
         new KvRequest(
             command.requestId(),
             tokens,
             KvTransferParams.forDecoder(
                 command.transferId(), command.remoteEngineId(), command.remoteBootstrapAddr()));
-    Live arrived = new Live(request, BlockIds.of(command.blocks()), System.nanoTime());
+    Live arrived = new Live(request, command.blocks(), System.nanoTime());
     live.put(command.requestId(), arrived);
     scheduler.onRequestArrived(request);
     return arrived;
@@ -106,8 +107,8 @@ final class PeerServer {
       Live request = arrived(command);
       MatchedTokens matched =
           scheduler.matchedTokens(request.request(), command.cachedBlocks() * blockTokens);
-      boolean nothingToFill = command.blocks().length == 0;
-      if (matched.tokens() != command.blocks().length * blockTokens
+      boolean nothingToFill = command.blocks().isEmpty();
+      if (matched.tokens() != command.blocks().totalSize() * blockTokens
           || matched.async() == nothingToFill) {
         live.remove(command.requestId());
         events.emit(
@@ -122,8 +123,7 @@ final class PeerServer {
         finishQuietly(command.requestId(), FinishReason.LENGTH);
       } else {
         live.put(
-            command.requestId(),
-            new Live(request.request(), request.blocks(), System.nanoTime()));
+            command.requestId(), new Live(request.request(), request.blocks(), System.nanoTime()));
       }
       pulled.add(command.requestId());
     }
@@ -209,7 +209,7 @@ final class PeerServer {
   }
 
   /** Ids of the requests that are not over. */
-  TreeSet<String> outstanding() {
+  Set<String> outstanding() {
     return new TreeSet<>(live.keySet());
   }
 }

@@ -170,7 +170,11 @@ class ArchitectureTest {
         .should()
         .onlyDependOnClassesThat()
         .resideInAnyPackage(
-            "dev.mooncake4j.core.scheduler..", API, "java.lang..", "java.util..", NULLNESS,
+            "dev.mooncake4j.core.scheduler..",
+            API,
+            "java.lang..",
+            "java.util..",
+            NULLNESS,
             "org.slf4j..")
         .check(all);
   }
@@ -227,8 +231,7 @@ class ArchitectureTest {
       for (JavaType type : types) {
         for (JavaClass raw : type.getAllInvolvedRawTypes()) {
           if (HIDDEN.stream().anyMatch(raw.getName()::startsWith)) {
-            events.add(
-                SimpleConditionEvent.violated(shown, where + " shows " + raw.getName()));
+            events.add(SimpleConditionEvent.violated(shown, where + " shows " + raw.getName()));
           }
         }
       }

@@ -20,7 +20,7 @@ class BootstrapFaultTest {
   private static final Object[] SHAPE = {"--layers", 2, "--num-blocks", 64, "--block-len", 4096};
 
   private static int closedPort() throws IOException {
-    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
+    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
       return socket.getLocalPort();
     }
   }
@@ -72,8 +72,7 @@ class BootstrapFaultTest {
                 .option("--bootstrap-port", taken.getLocalPort())
                 .start()) {
       JsonNode failed = prefiller.await(PeerProcess.START, "start_failed");
-      assertThat(failed.path("message").asString())
-          .contains(String.valueOf(taken.getLocalPort()));
+      assertThat(failed.path("message").asString()).contains(String.valueOf(taken.getLocalPort()));
       assertThat(prefiller.awaitExit()).isEqualTo(1);
     }
   }

@@ -44,8 +44,7 @@ class BothRolesTest {
   }
 
   private static void receivedWell(PeerProcess peer, String id) {
-    assertThat(
-            peer.await("finished_recving", "req_id", "d-" + id).path("load_error").asBoolean())
+    assertThat(peer.await("finished_recving", "req_id", "d-" + id).path("load_error").asBoolean())
         .isFalse();
   }
 }

@@ -28,7 +28,7 @@ final class FlakyProxy implements AutoCloseable {
   /** A proxy on a free port that resets so many connections before it passes others on. */
   static FlakyProxy start(int target, int resets) {
     try {
-      ServerSocket listener = new ServerSocket(0, 50, InetAddress.getByName("127.0.0.1"));
+      ServerSocket listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
       FlakyProxy proxy = new FlakyProxy(listener, target, resets);
       Thread.ofPlatform().daemon().name("flaky-proxy").start(proxy::accept);
       return proxy;
@@ -55,7 +55,7 @@ final class FlakyProxy implements AutoCloseable {
           client.close();
           continue;
         }
-        Socket server = new Socket("127.0.0.1", target);
+        Socket server = new Socket(InetAddress.getLoopbackAddress(), target);
         open.add(client);
         open.add(server);
         Thread.ofVirtual().start(() -> copy(client, server));

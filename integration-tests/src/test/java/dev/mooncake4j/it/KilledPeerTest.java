@@ -3,6 +3,8 @@ package dev.mooncake4j.it;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import org.awaitility.Awaitility;
@@ -10,7 +12,6 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.JsonNode;
 
 /** One side goes away, at any moment; the other is told soon, and goes on. */
@@ -24,17 +25,19 @@ class KilledPeerTest {
     "--layers", LAYERS, "--num-blocks", BLOCKS, "--block-len", 2048
   };
 
-  private @Nullable PeerPair pair;
-  private @Nullable PeerProcess another;
+  private final List<AutoCloseable> started = new ArrayList<>();
 
   @AfterEach
-  void stop() {
-    if (pair != null) {
-      pair.close();
+  void stop() throws Exception {
+    for (AutoCloseable each : started) {
+      each.close();
     }
-    if (another != null) {
-      another.close();
-    }
+  }
+
+  /** Has a pair or a process ended with the test. */
+  private <T extends AutoCloseable> T until(T end) {
+    started.add(end);
+    return end;
   }
 
   private static void tell(String what, JsonNode failed) {
@@ -48,7 +51,7 @@ class KilledPeerTest {
 
   @Test
   void prefillerKilledWhileTheDecoderWaits() {
-    PeerPair p = pair = PeerPair.start(SMALL);
+    PeerPair p = until(PeerPair.start(SMALL));
     String id = PeerPair.fresh("killed");
     p.announce(id, 1, 2);
     p.pull(id, 1, 2);
@@ -62,7 +65,7 @@ class KilledPeerTest {
 
   @Test
   void prefillerStoppedWhileTheDecoderWaits() {
-    PeerPair p = pair = PeerPair.start(SMALL);
+    PeerPair p = until(PeerPair.start(SMALL));
     String id = PeerPair.fresh("stopped");
     p.announce(id, 1, 2);
     p.pull(id, 1, 2);
@@ -76,7 +79,7 @@ class KilledPeerTest {
 
   @Test
   void prefillerKilledDuringATransfer() {
-    PeerPair p = pair = PeerPair.start(LARGE);
+    PeerPair p = until(PeerPair.start(LARGE));
     Random random = new Random(1);
     int[] received = Blocks.scattered(4000, BLOCKS, random);
     String id = PeerPair.fresh("torn");
@@ -96,11 +99,11 @@ class KilledPeerTest {
   @Test
   void decoderKilledDuringATransfer() {
     PeerPair p =
-        pair =
+        until(
             PeerPair.start(
                 PeerProcess.prefiller("prefiller").options(LARGE).option("--abort-timeout", 5),
                 PeerProcess.decoder("decoder").options(LARGE),
-                LARGE);
+                LARGE));
     Random random = new Random(2);
     int[] sent = Blocks.scattered(4000, BLOCKS, random);
     int[] received = Blocks.scattered(4000, BLOCKS, random);
@@ -116,7 +119,7 @@ class KilledPeerTest {
     assertThat(freed.path("end").asString()).isEqualTo("EXPIRED");
     PeerPair.verifyIdle(p.prefiller);
 
-    PeerProcess next = another = PeerProcess.decoder("next").options(LARGE).startReady();
+    PeerProcess next = until(PeerProcess.decoder("next").options(LARGE).startReady());
     String again = PeerPair.fresh("next");
     p.prefill(again, sent);
     next.send(p.pullCommand(again, received));
@@ -128,11 +131,11 @@ class KilledPeerTest {
   @Test
   void decoderKilledWhileItWaits() {
     PeerPair p =
-        pair =
+        until(
             PeerPair.start(
                 PeerProcess.prefiller("prefiller").options(SMALL).option("--abort-timeout", 4),
                 PeerProcess.decoder("decoder").options(SMALL),
-                SMALL);
+                SMALL));
     String id = PeerPair.fresh("left");
     p.announce(id, 1, 2);
     p.pull(id, 1, 2);
@@ -155,7 +158,7 @@ class KilledPeerTest {
 
   @Test
   void prefillerComesBackUnderAnotherEngineId() {
-    PeerPair p = pair = PeerPair.start(SMALL);
+    PeerPair p = until(PeerPair.start(SMALL));
     String oldEngine = p.prefiller.engineId();
     String bootstrap = p.prefiller.bootstrap();
     String before = PeerPair.fresh("before");
@@ -166,11 +169,11 @@ class KilledPeerTest {
     p.prefiller.kill();
 
     PeerProcess back =
-        another =
+        until(
             PeerProcess.prefiller("back")
                 .options(SMALL)
                 .options("--bootstrap-port", port, "--seed", 9)
-                .startReady();
+                .startReady());
     String old = PeerPair.fresh("old");
     p.decoder.send(PeerPair.pullCommand(oldEngine, bootstrap, old, 5));
     JsonNode failed = p.awaitFailed(old);
@@ -183,11 +186,11 @@ class KilledPeerTest {
   @Test
   void prefillerComesBackUnderTheSameEngineId() {
     PeerPair p =
-        pair =
+        until(
             PeerPair.start(
                 PeerProcess.prefiller("prefiller").options(SMALL).option("--engine-id", "one"),
                 PeerProcess.decoder("decoder").options(SMALL),
-                SMALL);
+                SMALL));
     String bootstrap = p.prefiller.bootstrap();
     String before = PeerPair.fresh("before");
     p.prefill(before, 1, 2);
@@ -197,11 +200,11 @@ class KilledPeerTest {
     p.prefiller.kill();
 
     PeerProcess back =
-        another =
+        until(
             PeerProcess.prefiller("back")
                 .options(SMALL)
                 .options("--engine-id", "one", "--bootstrap-port", port, "--seed", 9)
-                .startReady();
+                .startReady());
     fetch(p, back, "one", bootstrap);
     PeerPair.verifyIdle(p.decoder);
   }
@@ -221,7 +224,7 @@ class KilledPeerTest {
 
   @Test
   void prefillerTerminatedWhileTheDecoderWaits() {
-    PeerPair p = pair = PeerPair.start(SMALL);
+    PeerPair p = until(PeerPair.start(SMALL));
     String id = PeerPair.fresh("term");
     p.announce(id, 1, 2);
     p.pull(id, 1, 2);
@@ -237,7 +240,7 @@ class KilledPeerTest {
 
   @Test
   void decoderTerminatedWhileItWaits() {
-    PeerPair p = pair = PeerPair.start(SMALL);
+    PeerPair p = until(PeerPair.start(SMALL));
     String id = PeerPair.fresh("term");
     p.announce(id, 1, 2);
     p.pull(id, 1, 2);
@@ -249,7 +252,7 @@ class KilledPeerTest {
 
   @Test
   void quitDuringATransferLeavesNoCrash() {
-    PeerPair p = pair = PeerPair.start(LARGE);
+    PeerPair p = until(PeerPair.start(LARGE));
     Random random = new Random(3);
     int[] received = Blocks.scattered(4000, BLOCKS, random);
     String id = PeerPair.fresh("quit");

@@ -22,7 +22,8 @@ class LeakTest {
   void twoHundredRequests() {
     long seed = 5;
     Random random = new Random(seed);
-    try (PeerPair pair = PeerPair.start("--layers", 2, "--num-blocks", BLOCKS, "--block-len", 2048)) {
+    try (PeerPair pair =
+        PeerPair.start("--layers", 2, "--num-blocks", BLOCKS, "--block-len", 2048)) {
       for (int round = 0; round < 5; round++) {
         round(pair, random);
       }
@@ -74,9 +75,17 @@ class LeakTest {
         }
         case 3 -> {
           pair.prefill(id, from);
-          pair.decoder.send("cmd", "release", "req_id", "d-" + id, "transfer_id", id,
-              "remote_engine_id", pair.prefiller.engineId(),
-              "remote_bootstrap_addr", pair.prefiller.bootstrap());
+          pair.decoder.send(
+              "cmd",
+              "release",
+              "req_id",
+              "d-" + id,
+              "transfer_id",
+              id,
+              "remote_engine_id",
+              pair.prefiller.engineId(),
+              "remote_bootstrap_addr",
+              pair.prefiller.bootstrap());
           pair.decoder.await("released", "req_id", "d-" + id);
         }
         default -> {
@@ -101,7 +110,6 @@ class LeakTest {
       pair.awaitSent(ids.get(i));
     }
     int[] well = Blocks.part(32, 48, sent);
-    assertThat(pair.decoder.checksum(Blocks.part(32, 48, received)))
-        .isEqualTo(pair.expected(well));
+    assertThat(pair.decoder.checksum(Blocks.part(32, 48, received))).isEqualTo(pair.expected(well));
   }
 }

@@ -31,7 +31,8 @@ import org.junit.jupiter.api.io.TempDir;
 class ModulePathTest {
   /** Artifacts that a server would put there, by the beginning of their file names. */
   private static final List<String> LIBRARIES =
-      List.of("jspecify-", "slf4j-api-", "slf4j-simple-", "jackson-", "netty-", "jeromq-", "jnacl-");
+      List.of(
+          "jspecify-", "slf4j-api-", "slf4j-simple-", "jackson-", "netty-", "jeromq-", "jnacl-");
 
   private static final List<String> MODULES =
       List.of("connector-api", "connector-core", "transfer-native", "bootstrap");
@@ -69,7 +70,7 @@ class ModulePathTest {
 
   private static String modulePath() {
     List<String> path = new ArrayList<>();
-    for (String entry : PeerProcess.classPath().split(File.pathSeparator)) {
+    for (String entry : PeerProcess.classPath().split(File.pathSeparator, -1)) {
       String name = Path.of(entry).getFileName().toString().toLowerCase(Locale.ROOT);
       boolean library = LIBRARIES.stream().anyMatch(name::startsWith);
       boolean module =
@@ -82,8 +83,7 @@ class ModulePathTest {
     return String.join(File.pathSeparator, path);
   }
 
-  private static void compile(String modulePath, Path into)
-      throws IOException, URISyntaxException {
+  private static void compile(String modulePath, Path into) throws IOException, URISyntaxException {
     JavaCompiler javac = Objects.requireNonNull(ToolProvider.getSystemJavaCompiler());
     URI sources =
         Objects.requireNonNull(ModulePathTest.class.getResource("/module-smoke/module-info.java"))

@@ -37,8 +37,7 @@ class ParallelRanksTest {
       }
       for (PeerProcess decoder : decoders) {
         decoder.send(
-            PeerPair.pullCommand(
-                "engine", prefillers.getFirst().bootstrap(), id, received));
+            PeerPair.pullCommand("engine", prefillers.getFirst().bootstrap(), id, received));
       }
       for (PeerProcess decoder : decoders) {
         assertThat(
@@ -50,8 +49,7 @@ class ParallelRanksTest {
             .isFalse();
       }
       for (PeerProcess prefiller : prefillers) {
-        assertThat(
-                prefiller.await("finished_sending", "req_id", "p-" + id).path("end").asString())
+        assertThat(prefiller.await("finished_sending", "req_id", "p-" + id).path("end").asString())
             .isEqualTo("SERVED");
       }
       int next = 0;

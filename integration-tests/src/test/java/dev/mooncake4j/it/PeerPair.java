@@ -132,10 +132,7 @@ final class PeerPair implements AutoCloseable {
 
   /** Waits until the prefiller may free the blocks of a transfer; returns why. */
   String awaitSent(String transferId) {
-    return prefiller
-        .await("finished_sending", "req_id", "p-" + transferId)
-        .path("end")
-        .asString();
+    return prefiller.await("finished_sending", "req_id", "p-" + transferId).path("end").asString();
   }
 
   /** The checksum of what the prefiller holds in these blocks, from the formula alone. */
@@ -193,7 +190,14 @@ final class PeerPair implements AutoCloseable {
   /** Begins a prefill that does not end yet. */
   void announce(String transferId, int... blocks) {
     prefiller.send(
-        "cmd", "alloc", "req_id", "p-" + transferId, "transfer_id", transferId, "block_ids", blocks);
+        "cmd",
+        "alloc",
+        "req_id",
+        "p-" + transferId,
+        "transfer_id",
+        transferId,
+        "block_ids",
+        blocks);
     prefiller.await("allocated", "req_id", "p-" + transferId);
   }
 

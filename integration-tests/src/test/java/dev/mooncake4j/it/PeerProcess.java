@@ -23,12 +23,12 @@ import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
 /**
- * A child process that takes commands and tells events as JSON lines: a {@link PeerMain} in a JVM of
- * its own, or any other program that speaks the same lines.
+ * A child process that takes commands and tells events as JSON lines: a {@link PeerMain} in a JVM
+ * of its own, or any other program that speaks the same lines.
  *
- * <p>Its working directory is a fresh folder, removed on {@link #close()} together with the process,
- * however that has fared. Waiting is bounded; what fails names the peer, what it last told, and the
- * end of its standard error. Thread-safe.
+ * <p>Its working directory is a fresh folder, removed on {@link #close()} together with the
+ * process, however that has fared. Waiting is bounded; what fails names the peer, what it last
+ * told, and the end of its standard error. Thread-safe.
  */
 final class PeerProcess implements AutoCloseable {
   /** Generous: two cores may be shared with others. */

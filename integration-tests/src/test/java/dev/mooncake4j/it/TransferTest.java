@@ -27,7 +27,8 @@ class TransferTest {
   @BeforeAll
   static void start() {
     pair =
-        PeerPair.start("--layers", LAYERS, "--num-blocks", BLOCKS, "--block-len", 4096, "--seed", 3);
+        PeerPair.start(
+            "--layers", LAYERS, "--num-blocks", BLOCKS, "--block-len", 4096, "--seed", 3);
   }
 
   @AfterAll
@@ -47,8 +48,13 @@ class TransferTest {
 
   @ParameterizedTest
   @CsvSource({
-    "1,false,false", "1,true,true", "64,false,true", "64,true,false", "1000,false,false",
-    "1000,true,true", "1000,true,false"
+    "1,false,false",
+    "1,true,true",
+    "64,false,true",
+    "64,true,false",
+    "1000,false,false",
+    "1000,true,true",
+    "1000,true,false"
   })
   void blocksArrive(int n, boolean scattered, boolean decoderFirst) {
     int[] sent = scattered ? Blocks.scattered(n, BLOCKS, RANDOM) : Blocks.contiguous(700, n);
@@ -141,7 +147,9 @@ class TransferTest {
   void onePullOfManyRequests() {
     int requests = 40;
     List<String> ids =
-        java.util.stream.IntStream.range(0, requests).mapToObj(i -> PeerPair.fresh("many")).toList();
+        java.util.stream.IntStream.range(0, requests)
+            .mapToObj(i -> PeerPair.fresh("many"))
+            .toList();
     int[] sent = Blocks.scattered(requests * 4, BLOCKS, RANDOM);
     int[] received = Blocks.scattered(requests * 4, BLOCKS, RANDOM);
     List<Map<String, Object>> pulls = new java.util.ArrayList<>();
