@@ -61,7 +61,7 @@ public interface KvScheduler {
 
   /**
    * The workers have reported a request: it is forgotten here as soon as the server is done with it
-   * too. To be called with each result that all ranks have reported.
+   * too. To be called with each result that all ranks have reported, before the next step is built.
    */
   void onStepResult(StepResult result);
 }

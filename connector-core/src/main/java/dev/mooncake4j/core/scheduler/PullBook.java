@@ -67,8 +67,7 @@ final class PullBook {
   private final Map<String, Entry> byRequest = new HashMap<>();
   private final Map<String, Entry> byTransfer = new HashMap<>();
 
-  // For the next step, by transfer id: a request that comes again before its release has gone out
-  // takes the release's place.
+  // For the next step, by transfer id.
   private final Map<String, StepPlan.Arrival> arrivals = new LinkedHashMap<>();
   private final Map<String, StepPlan.Pull> pulls = new LinkedHashMap<>();
   private final Set<String> cancelled = new LinkedHashSet<>();
@@ -94,10 +93,17 @@ final class PullBook {
     return entry != null && entry.state == State.CANCELLED;
   }
 
-  /** The request that fetches a transfer, or {@code null}. */
+  /**
+   * The request that fetches a transfer, or whose release the workers have not been told of yet;
+   * {@code null} if there is none.
+   */
   @Nullable String requestOf(String transferId) {
     Entry entry = byTransfer.get(transferId);
-    return entry == null ? null : entry.requestId;
+    if (entry != null) {
+      return entry.requestId;
+    }
+    StepPlan.Pull release = pulls.get(transferId);
+    return release == null ? null : release.requestId();
   }
 
   /** Makes an entry; neither the request's id nor its transfer's may have one. */

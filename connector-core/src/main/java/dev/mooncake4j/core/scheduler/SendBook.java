@@ -27,6 +27,8 @@ import org.jspecify.annotations.Nullable;
  * <p>An empty cell changes nothing.
  */
 final class SendBook {
+  private static final String LET_GO = "the transfer was let go before its prefill ended";
+
   private enum State {
     /** Seen, not begun. */
     WAITING,
@@ -74,10 +76,17 @@ final class SendBook {
     return entry != null && entry.state == State.READY;
   }
 
-  /** The request that sends a transfer, or {@code null}. */
+  /**
+   * The request that sends a transfer, or whose cancellation the workers have not been told of yet;
+   * {@code null} if there is none.
+   */
   @Nullable String requestOf(String transferId) {
     Entry entry = byTransfer.get(transferId);
-    return entry == null ? null : entry.requestId;
+    if (entry != null) {
+      return entry.requestId;
+    }
+    StepPlan.CancelledSend cancellation = cancelled.get(transferId);
+    return cancellation == null ? null : cancellation.requestId();
   }
 
   /** Makes an entry; neither the request's id nor its transfer's may have one. */
@@ -97,8 +106,6 @@ final class SendBook {
       entry.state = State.ANNOUNCED;
       announcements.put(
           entry.transferId, new StepPlan.Announcement(entry.requestId, entry.transferId));
-      // The same request, given up and sent again within one step: it is on again.
-      cancelled.remove(entry.transferId);
     }
   }
 
@@ -119,14 +126,13 @@ final class SendBook {
       return FinishDecision.KEEP;
     }
     cancel(requestId, entry.transferId, why(entry.state, reason));
-    byRequest.remove(entry.requestId);
-    byTransfer.remove(entry.transferId);
+    forget(entry);
     return FinishDecision.FREE_NOW;
   }
 
   private static String why(State state, FinishReason reason) {
     if (state == State.RELEASED) {
-      return "the transfer was let go before its prefill ended";
+      return LET_GO;
     }
     return switch (reason) {
       case ABORTED -> "the prefill was aborted";
@@ -144,12 +150,16 @@ final class SendBook {
   /** The workers have reported a transfer. */
   void reported(String requestId, String transferId) {
     Entry entry = find(requestId, transferId);
-    if (entry == null) {
+    if (entry == null || announcements.containsKey(transferId)) {
+      // Of an earlier request of the same ids: no worker knows this one yet.
       return;
     }
     if (entry.state == State.READY) {
-      byRequest.remove(entry.requestId);
-      byTransfer.remove(entry.transferId);
+      if (ready.remove(transferId) != null) {
+        // Let go before the blocks were offered. The server frees them now: they must not be.
+        cancel(requestId, transferId, LET_GO);
+      }
+      forget(entry);
     } else if (entry.state == State.ANNOUNCED) {
       // The worker names each transfer once: with blocks kept from now on it would be forever.
       entry.state = State.RELEASED;
@@ -181,6 +191,11 @@ final class SendBook {
         + announcements.size()
         + ready.size()
         + cancelled.size();
+  }
+
+  private void forget(Entry entry) {
+    byRequest.remove(entry.requestId);
+    byTransfer.remove(entry.transferId);
   }
 
   private @Nullable Entry find(String requestId, @Nullable String transferId) {
