@@ -15,7 +15,9 @@ public final class EmbeddingExample {
   private EmbeddingExample() {}
 
   // @start region=embedding
-  /** A prefiller: compute the prompt's KV, hand the blocks over, free them when they are fetched. */
+  /**
+   * A prefiller: compute the prompt's KV, hand the blocks over, free them when they are fetched.
+   */
   static void prefill(KvConnector connector, KvWorker worker, String transferId, BlockIds blocks)
       throws InterruptedException {
     var request = new KvRequest("p-1", 64, KvTransferParams.forPrefiller(transferId));

@@ -4,7 +4,7 @@ import dev.mooncake4j.connector.HostAddresses;
 import dev.mooncake4j.connector.KvConnectorException;
 import java.nio.channels.SelectableChannel;
 import java.util.ArrayList;
-import java.util.IdentityHashMap;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -14,17 +14,17 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.zeromq.SocketType;
+import org.zeromq.UncheckedZMQException;
 import org.zeromq.ZContext;
 import org.zeromq.ZMQ;
-import zmq.ZError;
 
 /**
  * The side channel over ZeroMQ: a ROUTER that answers, a DEALER per connection that asks; one frame
  * each way, no delimiter, no identity, NULL mechanism.
  *
- * <p>A DEALER would reconnect in silence and queue for ever. Here a connection that fails or ends is
- * finished and told: by its TCP end when the peer's process dies, by missed heartbeats (which any
- * ZMTP 3.1 peer answers by itself) when the peer is stopped or the network swallows everything.
+ * <p>A DEALER would reconnect in silence and queue for ever. Here a connection that fails or ends
+ * is finished and told: by its TCP end when the peer's process dies, by missed heartbeats (which
+ * any ZMTP 3.1 peer answers by itself) when the peer is stopped or the network swallows everything.
  */
 public final class ZmqSideChannel implements SideChannel {
   private static final Logger LOG = LoggerFactory.getLogger(ZmqSideChannel.class);
@@ -49,7 +49,7 @@ public final class ZmqSideChannel implements SideChannel {
   private final ZContext context;
   private final WakeupPipe wakeup = new WakeupPipe();
   private final ZMQ.Poller poller;
-  private final Map<ZMQ.Socket, Connection> connections = new IdentityHashMap<>();
+  private final Map<ZMQ.Socket, Connection> connections = new HashMap<>();
   private final ConcurrentLinkedQueue<Ended> ended = new ConcurrentLinkedQueue<>();
   private final AtomicBoolean closed = new AtomicBoolean();
   private ZMQ.@Nullable Socket router;
@@ -64,7 +64,10 @@ public final class ZmqSideChannel implements SideChannel {
     context.setLinger(0);
     context.setThreadFactor(
         (runnable, name) ->
-            Thread.ofPlatform().name("m4j-zmq-" + number + "-" + name).daemon().unstarted(runnable));
+            Thread.ofPlatform()
+                .name("m4j-zmq-" + number + "-" + name)
+                .daemon()
+                .unstarted(runnable));
     poller = context.createPoller(8);
     poller.register((SelectableChannel) wakeup.source(), ZMQ.Poller.POLLIN);
   }
@@ -88,8 +91,8 @@ public final class ZmqSideChannel implements SideChannel {
         throw new KvConnectorException(
             "the side channel cannot be bound at host=" + host + ", errno=" + socket.errno());
       }
-    } catch (ZError.IOException | org.zeromq.ZMQException | IllegalArgumentException e) {
-      context.destroySocket(socket);
+    } catch (UncheckedZMQException | IllegalArgumentException e) {
+      socket.close();
       throw new KvConnectorException(
           "the side channel cannot be bound at host="
               + host
@@ -119,7 +122,7 @@ public final class ZmqSideChannel implements SideChannel {
     poller.register(socket, ZMQ.Poller.POLLIN);
     try {
       socket.connect(connection.address());
-    } catch (ZError.IOException | org.zeromq.ZMQException | IllegalArgumentException e) {
+    } catch (UncheckedZMQException | IllegalArgumentException e) {
       connection.end("cannot connect: " + e.getMessage());
     }
     return connection;
@@ -298,7 +301,7 @@ public final class ZmqSideChannel implements SideChannel {
         open = false;
         connections.remove(socket);
         poller.unregister(socket);
-        context.destroySocket(socket);
+        socket.close();
       }
     }
   }

@@ -68,6 +68,7 @@ public final class Consumer {
 
   private final Map<String, PullRecord> pulls = new HashMap<>();
   private final Map<String, PullRecord> byTransfer = new HashMap<>();
+  private final Set<PullRecord> releases = new HashSet<>();
   private final Set<RankPull> rankPulls = new HashSet<>();
   private final Set<String> layoutKeptBy = new HashSet<>();
   private @Nullable LocalEngine local;
@@ -109,11 +110,13 @@ public final class Consumer {
     for (StepPlan.Pull pull : plan.pulls()) {
       PullRecord record = accept(pull);
       if (record != null) {
-        byEngine
-            .computeIfAbsent(
-                new EngineKey(pull.remoteEngineId(), pull.remoteBootstrapAddr()),
-                k -> new ArrayList<>())
-            .add(record);
+        int turn = 0;
+        List<PullRecord> group = group(byEngine, pull, turn);
+        while (holds(group, pull.requestId())) {
+          turn++;
+          group = group(byEngine, pull, turn);
+        }
+        group.add(record);
       }
     }
     byEngine.forEach(this::resolve);
@@ -125,12 +128,29 @@ public final class Consumer {
     }
   }
 
-  private record EngineKey(String engineId, String bootstrapAddress) {}
+  /** Requests that may go in one pull; {@code turn} keeps two of one request id apart. */
+  private record EngineKey(String engineId, String bootstrapAddress, int turn) {}
+
+  private static List<PullRecord> group(
+      Map<EngineKey, List<PullRecord>> byEngine, StepPlan.Pull pull, int turn) {
+    return byEngine.computeIfAbsent(
+        new EngineKey(pull.remoteEngineId(), pull.remoteBootstrapAddr(), turn),
+        k -> new ArrayList<>());
+  }
+
+  private static boolean holds(List<PullRecord> group, String requestId) {
+    for (PullRecord record : group) {
+      if (record.pull.requestId().equals(requestId)) {
+        return true;
+      }
+    }
+    return false;
+  }
 
   private @Nullable PullRecord accept(StepPlan.Pull pull) {
     PullRecord record = new PullRecord(pull);
     PullRecord same = pulls.get(pull.requestId());
-    if (same != null) {
+    if (same != null && !record.releasesOnly()) {
       LOG.warn(
           "request_id={} transfer_id={} is being fetched already: ignored",
           pull.requestId(),
@@ -154,7 +174,9 @@ public final class Consumer {
     } else if (!record.releasesOnly()) {
       unfit = engine.problemWith(pull.blocks());
     }
-    pulls.put(pull.requestId(), record);
+    if (!record.releasesOnly()) {
+      pulls.put(pull.requestId(), record);
+    }
     if (unfit != null) {
       record.settleUnasked();
       record.fail(closed ? FailureStage.SHUTDOWN : FailureStage.REQUEST, unfit, null);
@@ -162,6 +184,9 @@ public final class Consumer {
       return null;
     }
     byTransfer.put(pull.transferId(), record);
+    if (record.releasesOnly()) {
+      releases.add(record);
+    }
     return record;
   }
 
@@ -187,8 +212,7 @@ public final class Consumer {
     }
   }
 
-  private void ask(
-      EngineKey engine, EngineAddresses addresses, List<PullRecord> records) {
+  private void ask(EngineKey engine, EngineAddresses addresses, List<PullRecord> records) {
     List<PullRecord> live = new ArrayList<>();
     for (PullRecord record : records) {
       if (record.state() == PullRecord.State.RESOLVING) {
@@ -228,16 +252,11 @@ public final class Consumer {
   }
 
   /** The prefiller ranks that this rank pulls from: its own stage, or all where stages differ. */
-  private List<String> targets(EngineAddresses addresses) throws PlanException {
+  private List<String> targets(EngineAddresses addresses) {
     List<String> targets = new ArrayList<>();
-    int stages = addresses.ppSize();
     for (int tp : RankPairing.targetRanks(rank.tpRank(), rank.tpSize(), addresses.tpSize())) {
-      if (stages == rank.ppSize()) {
-        targets.add(addresses.address(tp, rank.ppRank()));
-      } else {
-        for (int stage = 0; stage < stages; stage++) {
-          targets.add(addresses.address(tp, stage));
-        }
+      for (int stage : RankPairing.targetStages(rank.ppRank(), rank.ppSize(), addresses.ppSize())) {
+        targets.add(addresses.address(tp, stage));
       }
     }
     return targets;
@@ -265,8 +284,7 @@ public final class Consumer {
   }
 
   private void tellReleased(PullRecord record) {
-    byte[] message =
-        WireCodec.encode(new ReleaseRequest(List.of(record.pull.transferId())));
+    byte[] message = WireCodec.encode(new ReleaseRequest(List.of(record.pull.transferId())));
     directory.find(
         record.pull.remoteEngineId(),
         record.pull.remoteBootstrapAddr(),
@@ -283,8 +301,7 @@ public final class Consumer {
               }
             },
             reason ->
-                LOG.debug(
-                    "transfer_id={} is not released: {}", record.pull.transferId(), reason)));
+                LOG.debug("transfer_id={} is not released: {}", record.pull.transferId(), reason)));
   }
 
   /** A message whose answer is taken and not looked at. */
@@ -405,7 +422,7 @@ public final class Consumer {
             why -> pull.failAll(FailureStage.SIDE_CHANNEL, text + "; " + why, false)));
   }
 
-  /** Where the rank at a dead address is now, or {@code null} if it has not moved. */
+  /** Where the rank at a dead address is now; nothing if it has not moved. */
   private @Nullable String movedTo(RankPull pull, EngineAddresses addresses) {
     try {
       List<String> targets = targets(addresses);
@@ -455,14 +472,13 @@ public final class Consumer {
   /** The one place where a pull ends. */
   private void end(PullRecord record) {
     record.ended();
-    pulls.remove(record.pull.requestId());
+    pulls.remove(record.pull.requestId(), record);
+    releases.remove(record);
     byTransfer.remove(record.pull.transferId(), record);
     if (record.releasesOnly()) {
       if (record.isFailed()) {
         LOG.debug(
-            "transfer_id={} could not be released: {}",
-            record.pull.transferId(),
-            record.reason());
+            "transfer_id={} could not be released: {}", record.pull.transferId(), record.reason());
       }
       return;
     }
@@ -498,15 +514,15 @@ public final class Consumer {
     for (RankPull pull : List.copyOf(rankPulls)) {
       pull.failAll(FailureStage.SHUTDOWN, reason, true);
     }
-    for (PullRecord record : List.copyOf(pulls.values())) {
+    for (PullRecord record : List.copyOf(byTransfer.values())) {
       failUnasked(record, FailureStage.SHUTDOWN, reason, null);
     }
     connections.close();
   }
 
-  /** Requests being fetched. */
+  /** Requests being fetched, or released. */
   public int pulls() {
-    return pulls.size();
+    return pulls.size() + releases.size();
   }
 
   /** Blocks that a peer may still write to. */

@@ -8,7 +8,6 @@ import dev.mooncake4j.core.loop.EventLoop;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashMap;
-import java.util.IdentityHashMap;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -16,9 +15,10 @@ import org.jspecify.annotations.Nullable;
 /**
  * Side-channel connections to prefillers, one question at a time on each.
  *
- * <p>An answer names requests but not the question it belongs to, and an error names nothing at all:
- * two questions under way on one connection could not be told apart. So each has a connection of its
- * own, which is kept for the next one when the last answer has come. Owned by the worker loop.
+ * <p>An answer names requests but not the question it belongs to, and an error names nothing at
+ * all: two questions under way on one connection could not be told apart. So each has a connection
+ * of its own, which is kept for the next one when the last answer has come. Owned by the worker
+ * loop.
  */
 final class PrefillerConnections {
   /** Kept per prefiller rank; beyond it a free connection is closed. */
@@ -30,8 +30,8 @@ final class PrefillerConnections {
   private final EventLoop loop;
   private final SideChannel channel;
   private final Map<String, Deque<Idle>> idle = new HashMap<>();
-  private final Map<ChannelConnection, Exchange> busy = new IdentityHashMap<>();
-  private final Map<ChannelConnection, Idle> idleByConnection = new IdentityHashMap<>();
+  private final Map<ChannelConnection, Exchange> busy = new HashMap<>();
+  private final Map<ChannelConnection, Idle> idleByConnection = new HashMap<>();
   private long lateReplies;
 
   private record Idle(String address, ChannelConnection connection, Deadline expiry) {}

@@ -13,8 +13,8 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One pull request to one prefiller rank, the {@code index}-th of those asked, for several of our requests, until each of them is
- * answered. Owned by the worker loop.
+ * One pull request to one prefiller rank, the {@code index}-th of those asked, for several of our
+ * requests, until each of them is answered. Owned by the worker loop.
  */
 final class RankPull implements Exchange {
   private final Consumer consumer;
@@ -83,7 +83,8 @@ final class RankPull implements Exchange {
     try {
       response = WireCodec.decodeResponse(payload);
     } catch (MalformedMessageException e) {
-      failAll(FailureStage.RESPONSE, "the prefiller's answer is malformed: " + e.getMessage(), true);
+      failAll(
+          FailureStage.RESPONSE, "the prefiller's answer is malformed: " + e.getMessage(), true);
       return true;
     }
     anyReply = true;
@@ -118,7 +119,8 @@ final class RankPull implements Exchange {
         return false;
       }
     }
-    failAll(FailureStage.PLAN, "the prefiller keeps no layout of ours: " + message(response), false);
+    failAll(
+        FailureStage.PLAN, "the prefiller keeps no layout of ours: " + message(response), false);
     return true;
   }
 

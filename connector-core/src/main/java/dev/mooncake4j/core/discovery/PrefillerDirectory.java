@@ -12,8 +12,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Engine id → addresses of its ranks, asked once per bootstrap server at a time and remembered.
  *
- * <p>Owned by the worker loop. An answer that is incomplete or lacks the engine is told as a failure
- * and not remembered, so that a prefiller seen while it was coming up is asked about again.
+ * <p>Owned by the worker loop. An answer that is incomplete or lacks the engine is told as a
+ * failure and not remembered, so that a prefiller seen while it was coming up is asked about again.
  */
 public final class PrefillerDirectory {
   /** Engines remembered; the oldest goes first. More than any fleet that one decoder talks to. */
@@ -67,8 +67,7 @@ public final class PrefillerDirectory {
     bootstrap
         .query(bootstrapAddress)
         .whenComplete(
-            (engines, failure) ->
-                loop.post(() -> answered(bootstrapAddress, engines, failure)));
+            (engines, failure) -> loop.post(() -> answered(bootstrapAddress, engines, failure)));
   }
 
   /** Forgets an engine, after one of its addresses proved wrong. */

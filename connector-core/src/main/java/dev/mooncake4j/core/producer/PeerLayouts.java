@@ -4,7 +4,6 @@ import dev.mooncake4j.connector.HostAddresses;
 import dev.mooncake4j.core.plan.LocalCache;
 import dev.mooncake4j.core.plan.PeerLayout;
 import dev.mooncake4j.core.plan.PeerPlan;
-import dev.mooncake4j.core.plan.PlanException;
 import dev.mooncake4j.core.plan.TransferRegion;
 import dev.mooncake4j.core.wire.PullRequest;
 import dev.mooncake4j.core.wire.WireLayout;
@@ -50,12 +49,12 @@ final class PeerLayouts {
   }
 
   /**
-   * The plan for a pull's layout, or {@code null} if the pull names a layout that is not kept: the
-   * decoder is to send it again.
+   * The plan for a pull's layout; nothing if the pull names a layout that is not kept: the decoder
+   * is to send it again.
    *
-   * @throws PlanException if the two layouts do not fit together
+   * @throws dev.mooncake4j.core.plan.PlanException if the two layouts do not fit together
    */
-  @Nullable PeerPlan resolve(PullRequest pull) throws PlanException {
+  @Nullable PeerPlan resolve(PullRequest pull) {
     boolean named = pull.layoutId() != 0;
     if (named && pull.layout().isEmpty()) {
       return plans.get(Key.of(pull));
@@ -95,7 +94,6 @@ final class PeerLayouts {
               layout.rowOffset(i),
               0));
     }
-    return new PeerLayout(
-        pull.remoteTpRank(), pull.remoteTpSize(), pull.remotePpSize(), regions);
+    return new PeerLayout(pull.remoteTpRank(), pull.remoteTpSize(), pull.remotePpSize(), regions);
   }
 }

@@ -319,16 +319,15 @@ public final class Producer {
       reply(
           from,
           PullResponse.error(
-              closed ? "the prefiller is closing" : "the prefiller has no kv caches registered", 0));
+              closed ? "the prefiller is closing" : "the prefiller has no kv caches registered",
+              0));
       return;
     }
     boolean releaseOnly = pull.entries().stream().allMatch(e -> e.blocks().isEmpty());
     PeerPlan plan = null;
     int ranksToServe;
     try {
-      ranksToServe =
-          RankPairing.ranksToServe(
-              rank, pull.remoteTpSize(), pull.remoteTpRank(), pull.remotePpSize());
+      ranksToServe = RankPairing.consumerCount(rank, pull.remoteTpSize(), pull.remotePpSize());
       // What only releases needs no layout; what brings one has it remembered all the same.
       if (!releaseOnly || !pull.layout().isEmpty()) {
         plan = known.resolve(pull);
@@ -342,8 +341,7 @@ public final class Producer {
       reply(from, PullResponse.error(String.valueOf(e.getMessage()), 0));
       return;
     }
-    ServedPull served =
-        new ServedPull(from, pull, PeerLayouts.session(pull), plan, ranksToServe);
+    ServedPull served = new ServedPull(from, pull, PeerLayouts.session(pull), plan, ranksToServe);
     if (pull.entries().isEmpty()) {
       reply(from, PullResponse.finished(List.of(), List.of(), null, pull.layoutId()));
       return;
@@ -394,7 +392,7 @@ public final class Producer {
 
   private void timedOut(ServedPull pull, PullEntry entry) {
     List<Waiting> waiters = waiting.get(entry.transferId());
-    if (waiters != null && waiters.removeIf(w -> w.pull() == pull && w.entry() == entry)) {
+    if (waiters != null && waiters.removeIf(w -> w.pull() == pull && w.entry().equals(entry))) {
       waitingCount--;
       if (waiters.isEmpty()) {
         waiting.remove(entry.transferId());
@@ -444,8 +442,7 @@ public final class Producer {
 
   private void transferred(ServedPull pull, List<Pinned> written, TransferJob.Outcome outcome) {
     if (outcome.descriptors() > 0 && !outcome.engineFailed()) {
-      listener.transferCompleted(
-          outcome.durationNanos(), outcome.bytes(), outcome.descriptors());
+      listener.transferCompleted(outcome.durationNanos(), outcome.bytes(), outcome.descriptors());
     }
     int failures = 0;
     String lastFailure = "";

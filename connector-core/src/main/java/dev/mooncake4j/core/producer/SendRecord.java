@@ -55,7 +55,9 @@ final class SendRecord {
     return expiry;
   }
 
-  /** Why it is over, once {@link State#ENDING} or {@link State#ENDED}; {@code null} for cancelled. */
+  /**
+   * Why it is over, once {@link State#ENDING} or {@link State#ENDED}; {@code null} for cancelled.
+   */
   @Nullable SendEnd end() {
     return end;
   }
@@ -93,7 +95,9 @@ final class SendRecord {
     return false;
   }
 
-  /** A decoder rank, named by its session, has what it asked for; returns how many different have. */
+  /**
+   * A decoder rank, named by its session, has what it asked for; returns how many different have.
+   */
   int served(String session) {
     served.add(session);
     return served.size();
@@ -113,7 +117,14 @@ final class SendRecord {
   private void require(boolean legal, String what) {
     if (!legal) {
       throw new IllegalStateException(
-          "transfer_id=" + transferId + " state=" + state + " writes=" + writes + ": cannot " + what);
+          "transfer_id="
+              + transferId
+              + " state="
+              + state
+              + " writes="
+              + writes
+              + ": cannot "
+              + what);
     }
   }
 }

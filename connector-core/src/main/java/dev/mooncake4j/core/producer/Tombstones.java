@@ -37,8 +37,7 @@ final class Tombstones {
 
   void put(String transferId, String text, boolean releasedUnseen) {
     byTransfer.remove(transferId);
-    byTransfer.put(
-        transferId, new Tombstone(text, releasedUnseen, loop.now() + KEPT_NANOS));
+    byTransfer.put(transferId, new Tombstone(text, releasedUnseen, loop.now() + KEPT_NANOS));
     if (byTransfer.size() > MAX) {
       Iterator<String> oldest = byTransfer.keySet().iterator();
       oldest.next();

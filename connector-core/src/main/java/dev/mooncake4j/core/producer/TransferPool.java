@@ -5,8 +5,8 @@ import dev.mooncake4j.connector.spi.DescriptorList;
 import dev.mooncake4j.connector.spi.NanoClock;
 import dev.mooncake4j.connector.spi.TransferEngine;
 import dev.mooncake4j.connector.spi.WriteResult;
+import dev.mooncake4j.core.plan.BlockRuns;
 import dev.mooncake4j.core.plan.PlanException;
-import dev.mooncake4j.core.plan.PlanScratch;
 import dev.mooncake4j.core.producer.TransferJob.Outcome;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -27,7 +27,7 @@ import org.slf4j.LoggerFactory;
  * The engine threads: each takes a job, plans it, writes it and tells the outcome.
  *
  * <p>Platform threads of our own, since the engine's calls may block. They hold no state of
- * requests; each keeps one descriptor list and one scratch for planning, used again and again.
+ * requests; each keeps one descriptor list and one set of runs, used again and again.
  */
 final class TransferPool implements TransferRunner {
   private static final Logger LOG = LoggerFactory.getLogger(TransferPool.class);
@@ -111,7 +111,7 @@ final class TransferPool implements TransferRunner {
     }
     up.complete(null);
     try (DescriptorList descriptors = new DescriptorList()) {
-      PlanScratch scratch = new PlanScratch();
+      BlockRuns runs = new BlockRuns();
       while (true) {
         Work work = queue.take();
         TransferJob job = work.job();
@@ -120,7 +120,7 @@ final class TransferPool implements TransferRunner {
           queue.add(STOP);
           return;
         }
-        transfer(job, done, descriptors, scratch);
+        transfer(job, done, descriptors, runs);
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -128,14 +128,14 @@ final class TransferPool implements TransferRunner {
   }
 
   private void transfer(
-      TransferJob job, Consumer<Outcome> done, DescriptorList descriptors, PlanScratch scratch) {
+      TransferJob job, Consumer<Outcome> done, DescriptorList descriptors, BlockRuns runs) {
     if (closed) {
       finish(done, failed(job, "the connector is closing"));
       return;
     }
     try {
       descriptors.clear();
-      @Nullable String[] failures = plan(job, descriptors, scratch);
+      @Nullable String[] failures = plan(job, descriptors, runs);
       long bytes = descriptors.bytes();
       int count = descriptors.size();
       if (count == 0) {
@@ -166,12 +166,12 @@ final class TransferPool implements TransferRunner {
   }
 
   private static @Nullable String[] plan(
-      TransferJob job, DescriptorList descriptors, PlanScratch scratch) {
+      TransferJob job, DescriptorList descriptors, BlockRuns runs) {
     @Nullable String[] failures = new @Nullable String[job.parts().size()];
     for (int i = 0; i < failures.length; i++) {
       TransferJob.Part part = job.parts().get(i);
       try {
-        job.plan().plan(part.local(), part.remote(), descriptors, scratch);
+        job.plan().plan(part.local(), part.remote(), runs, descriptors);
       } catch (PlanException e) {
         failures[i] = e.getMessage();
       }

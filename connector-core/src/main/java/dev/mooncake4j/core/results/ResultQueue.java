@@ -94,7 +94,6 @@ public final class ResultQueue {
     }
   }
 
-
   /** Lets those that wait go; what was added can still be taken. */
   public void close() {
     lock.lock();

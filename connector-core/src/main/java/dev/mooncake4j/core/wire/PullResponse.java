@@ -22,16 +22,27 @@ public record PullResponse(
     long layoutId,
     boolean quiet) {
 
-  /** What an answer is; the order is that on the wire. */
+  /** What an answer is. */
   public enum Status {
     /** The last answer to a pull; requests that no answer has named have failed. */
-    FINISH,
+    FINISH(0),
     /** Some requests are done, others go on. */
-    CONTINUE,
+    CONTINUE(1),
     /** The whole pull is refused; nothing was written. */
-    ERROR,
+    ERROR(2),
     /** The layout named is not kept: send it again. */
-    LAYOUT_MISS
+    LAYOUT_MISS(3);
+
+    private final int code;
+
+    Status(int code) {
+      this.code = code;
+    }
+
+    /** Its number on the wire. */
+    int code() {
+      return code;
+    }
   }
 
   /** Copies the lists. */

@@ -149,7 +149,7 @@ public final class WireCodec {
             + (response.layoutId() != 0 ? 1 : 0)
             + (response.quiet() ? 1 : 0));
     out.string("status");
-    out.integer(response.status().ordinal());
+    out.integer(response.status().code());
     if (ok != null) {
       out.string("ok_reqs");
       out.strings(ok);
@@ -218,13 +218,14 @@ public final class WireCodec {
     return new PullResponse(status, ok, failed, text, layoutId, quiet);
   }
 
-  private static PullResponse.Status status(MessagePackReader in)
-      throws MalformedMessageException {
+  private static PullResponse.Status status(MessagePackReader in) throws MalformedMessageException {
     long value = in.readLong();
-    if (value < 0 || value > 3) {
-      throw in.malformed("status=" + value + " is not 0 to 3");
+    for (PullResponse.Status status : PullResponse.Status.values()) {
+      if (status.code() == value) {
+        return status;
+      }
     }
-    return PullResponse.Status.values()[(int) value];
+    throw in.malformed("status=" + value + " is not 0 to 3");
   }
 
   private static MessagePackReader reader(byte[] message) throws MalformedMessageException {
@@ -330,8 +331,7 @@ public final class WireCodec {
         for (int g = 0; g < groups.length; g++) {
           groups[g] = in.readInts();
         }
-        byRequest.put(
-            requestId, new PullEntry(requestId, transferId, BlockIds.ofGroups(groups)));
+        byRequest.put(requestId, new PullEntry(requestId, transferId, BlockIds.ofGroups(groups)));
       }
       return new ArrayList<>(byRequest.values());
     }

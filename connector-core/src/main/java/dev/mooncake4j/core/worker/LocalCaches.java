@@ -9,7 +9,6 @@ import dev.mooncake4j.connector.spi.MemoryRange;
 import dev.mooncake4j.core.plan.LocalCache;
 import dev.mooncake4j.core.plan.TransferRegion;
 import dev.mooncake4j.core.wire.WireLayout;
-import java.util.ArrayList;
 import java.util.List;
 
 /** A server's cache layout in the forms that the engine, the planner and the wire take. */
@@ -23,7 +22,6 @@ final class LocalCaches {
   }
 
   static LocalCache cache(KvCacheLayout layout, RankLayout rank, KvCacheSpec spec) {
-    List<TransferRegion> regions = new ArrayList<>();
     for (KvCacheRegion region : layout.regions()) {
       if (region.groupIndex() >= spec.groups().size()) {
         throw new KvConnectorException(
@@ -35,19 +33,8 @@ final class LocalCaches {
                 + spec.groups().size()
                 + ": give each group in ConnectorConfig.cacheSpec");
       }
-      regions.add(
-          new TransferRegion(
-              region.layerName(),
-              region.layerIndex(),
-              region.baseAddress(),
-              region.blockStride(),
-              region.kvBlockBytes(),
-              region.groupIndex(),
-              region.sharedGroupIds(),
-              region.rowOffset(),
-              region.blockCount()));
     }
-    return new LocalCache(rank, spec, regions);
+    return LocalCache.of(rank, spec, layout);
   }
 
   static WireLayout wire(LocalCache cache) {

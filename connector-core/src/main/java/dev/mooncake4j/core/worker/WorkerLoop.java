@@ -19,8 +19,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Drives one worker's event loop and side channel on one thread, or, in tests, by hand.
  *
- * <p>If the thread dies of an error it fails all that is under way first and the worker is unhealthy
- * from then on.
+ * <p>If the thread dies of an error it fails all that is under way first and the worker is
+ * unhealthy from then on.
  */
 final class WorkerLoop implements SideChannel.Events {
   private static final Logger LOG = LoggerFactory.getLogger(WorkerLoop.class);
@@ -157,7 +157,7 @@ final class WorkerLoop implements SideChannel.Events {
     channel.wakeup();
     Thread driver = thread;
     boolean ended = true;
-    if (driver != null && driver != Thread.currentThread()) {
+    if (driver != null && !driver.equals(Thread.currentThread())) {
       try {
         driver.join(Math.max(1, TimeUnit.NANOSECONDS.toMillis(waitNanos)));
       } catch (InterruptedException e) {

@@ -120,12 +120,10 @@ final class DemoNode {
     KvTransferParams params = params(command.get("kv_transfer_params"));
     KvRequest request = new KvRequest(command.get("request_id").asString(), tokens, params);
     scheduler.onRequestArrived(request);
-    MatchedTokens remote =
-        scheduler.matchedTokens(request, cachedBlocks * RealKv.BLOCK_TOKENS);
+    MatchedTokens remote = scheduler.matchedTokens(request, cachedBlocks * RealKv.BLOCK_TOKENS);
     int[] blocks = cache.allocate(promptBlocks - cachedBlocks);
     cache.poison(blocks);
-    live.put(
-        request.requestId(), new Live(request, blocks, cachedBlocks, System.nanoTime()));
+    live.put(request.requestId(), new Live(request, blocks, cachedBlocks, System.nanoTime()));
     scheduler.onBlocksAllocated(request, BlockIds.of(blocks), remote.tokens());
     worker.startStep(scheduler.buildStep());
   }
@@ -183,12 +181,18 @@ final class DemoNode {
         emit(
             out,
             Map.of(
-                "event", "received",
-                "request_id", requestId,
-                "millis", took / 1e6,
-                "blocks", request.blocks().length,
-                "bytes", cache.bytes(request.blocks().length),
-                "wrong_bytes", wrong));
+                "event",
+                "received",
+                "request_id",
+                requestId,
+                "millis",
+                took / 1e6,
+                "blocks",
+                request.blocks().length,
+                "bytes",
+                cache.bytes(request.blocks().length),
+                "wrong_bytes",
+                wrong));
         cache.release(request.blocks());
       }
     }
@@ -228,10 +232,14 @@ final class DemoNode {
       emit(
           out,
           Map.of(
-              "event", "copied",
-              "millis", durationNanos / 1e6,
-              "bytes", bytes,
-              "descriptors", descriptors));
+              "event",
+              "copied",
+              "millis",
+              durationNanos / 1e6,
+              "bytes",
+              bytes,
+              "descriptors",
+              descriptors));
     }
   }
 }

@@ -11,8 +11,8 @@ import java.util.Map;
 import tools.jackson.databind.JsonNode;
 
 /**
- * Starts a prefiller and a decoder as two JVMs on loopback, plays the proxy between them, and checks
- * every byte that arrives. Exit code 0 only if all is well.
+ * Starts a prefiller and a decoder as two JVMs on loopback, plays the proxy between them, and
+ * checks every byte that arrives. Exit code 0 only if all is well.
  */
 public final class KvDemo {
   private static final long PATIENCE_SECONDS = 60;
@@ -80,7 +80,14 @@ public final class KvDemo {
       out.println();
       out.printf(
           "%-8s %-16s %7s %7s %12s %12s %9s %9s  %s%n",
-          "request", "order", "prompt", "blocks", "descriptors", "bytes", "copy ms", "total ms",
+          "request",
+          "order",
+          "prompt",
+          "blocks",
+          "descriptors",
+          "bytes",
+          "copy ms",
+          "total ms",
           "bytes verified");
       KvDemo demo =
           new KvDemo(

@@ -15,8 +15,8 @@ import tools.jackson.databind.json.JsonMapper;
  * The KV of a real prompt: what SmolLM2-135M-Instruct keeps for 64 tokens, as [layer][token][192]
  * halves, K and V apart.
  *
- * <p>A cache block here holds 16 tokens of one layer, K first, then V. Prompts longer than 64 tokens
- * repeat it.
+ * <p>A cache block here holds 16 tokens of one layer, K first, then V. Prompts longer than 64
+ * tokens repeat it.
  */
 final class RealKv {
   static final int BLOCK_TOKENS = 16;

@@ -1,0 +1,252 @@
+package dev.mooncake4j.core;
+
+import dev.mooncake4j.bootstrap.BootstrapException;
+import dev.mooncake4j.bootstrap.BootstrapServer;
+import dev.mooncake4j.bootstrap.BootstrapServerConfig;
+import dev.mooncake4j.connector.BootstrapUnavailableException;
+import dev.mooncake4j.connector.ConnectorConfig;
+import dev.mooncake4j.connector.ConnectorHooks;
+import dev.mooncake4j.connector.EngineUnavailableException;
+import dev.mooncake4j.connector.HostAddresses;
+import dev.mooncake4j.connector.KvConnector;
+import dev.mooncake4j.connector.KvScheduler;
+import dev.mooncake4j.connector.KvWorker;
+import dev.mooncake4j.connector.RankLayout;
+import dev.mooncake4j.connector.spi.EngineConfig;
+import dev.mooncake4j.connector.spi.TransferEngine;
+import dev.mooncake4j.connector.spi.TransferEngineProvider;
+import dev.mooncake4j.connector.spi.TransferListener;
+import dev.mooncake4j.core.channel.SideChannel;
+import dev.mooncake4j.core.channel.ZmqSideChannel;
+import dev.mooncake4j.core.config.EffectiveConfigLog;
+import dev.mooncake4j.core.discovery.HttpBootstrap;
+import dev.mooncake4j.core.report.CompositeTransferListener;
+import dev.mooncake4j.core.report.TransferSummaryLog;
+import dev.mooncake4j.core.scheduler.MooncakeScheduler;
+import dev.mooncake4j.core.worker.MooncakeWorker;
+import java.net.URI;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.ServiceLoader;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** The connector of one process: its scheduler side, its workers, its bootstrap server. */
+final class MooncakeKvConnector implements KvConnector {
+  private static final Logger LOG = LoggerFactory.getLogger(MooncakeKvConnector.class);
+
+  private final ConnectorConfig config;
+  private final ConnectorHooks hooks;
+  private final KvScheduler scheduler;
+  private final TransferListener listener;
+  private final ReentrantLock lock = new ReentrantLock();
+  private final List<KvWorker> workers = new ArrayList<>();
+  private @Nullable HttpBootstrap bootstrap;
+  private @Nullable BootstrapServer server;
+  private boolean closed;
+
+  MooncakeKvConnector(ConnectorConfig config, ConnectorHooks hooks) {
+    this.config = config;
+    this.hooks = hooks;
+    this.scheduler = new MooncakeScheduler(config);
+    this.listener =
+        CompositeTransferListener.of(hooks.listener(), new TransferSummaryLog(hooks.clock()));
+    EffectiveConfigLog.log(config);
+  }
+
+  @Override
+  public ConnectorConfig config() {
+    return config;
+  }
+
+  @Override
+  public KvScheduler scheduler() {
+    return scheduler;
+  }
+
+  @Override
+  public KvWorker openWorker(RankLayout rank) {
+    lock.lock();
+    try {
+      if (closed) {
+        throw new IllegalStateException("connector is closed: open another");
+      }
+      for (KvWorker worker : workers) {
+        if (worker.rank().equals(rank)) {
+          throw new IllegalStateException("rank=" + rank + " has a worker already");
+        }
+      }
+      startServer(rank);
+      KvWorker worker = startWorker(rank);
+      workers.add(worker);
+      return worker;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** The first rank hosts the server, and it answers before any memory is registered. */
+  private void startServer(RankLayout rank) {
+    if (server != null
+        || !rank.isFirst()
+        || !config.role().isProducer()
+        || config.bootstrapServerAddress() != null) {
+      return;
+    }
+    // Ranks of this host register at the loopback address, decoders ask at the host's own.
+    String listenOn = isLoopback(config.host()) ? HostAddresses.bare(config.host()) : "0.0.0.0";
+    try {
+      server =
+          BootstrapServer.start(
+              BootstrapServerConfig.onPort(config.bootstrapPort()).withHost(listenOn));
+    } catch (BootstrapException e) {
+      throw new BootstrapUnavailableException(
+          "the bootstrap server did not start, port="
+              + config.bootstrapPort()
+              + ": "
+              + e.getMessage()
+              + "; each instance on a host needs its own VLLM_MOONCAKE_BOOTSTRAP_PORT",
+          e);
+    }
+  }
+
+  private static boolean isLoopback(String host) {
+    String bare = HostAddresses.bare(host);
+    return bare.startsWith("127.") || bare.equals("::1") || bare.equals("localhost");
+  }
+
+  private KvWorker startWorker(RankLayout rank) {
+    HttpBootstrap client = bootstrap;
+    if (client == null) {
+      client = new HttpBootstrap(config.connectorTimeout());
+      bootstrap = client;
+    }
+    TransferEngine engine =
+        engineProvider()
+            .open(
+                new EngineConfig(
+                    config.host(),
+                    config.protocol(),
+                    config.deviceNames(),
+                    config.engineLibrary(),
+                    hooks.clock()));
+    SideChannel channel = null;
+    try {
+      channel = new ZmqSideChannel();
+      return new MooncakeWorker(
+          config,
+          hooks,
+          rank,
+          engine,
+          channel,
+          client,
+          registrationAddress(),
+          listener,
+          () -> forget(rank));
+    } catch (RuntimeException | Error e) {
+      if (channel != null) {
+        channel.close();
+      }
+      engine.close();
+      throw e;
+    }
+  }
+
+  private TransferEngineProvider engineProvider() {
+    TransferEngineProvider given = hooks.engineProvider();
+    if (given != null) {
+      return given;
+    }
+    return ServiceLoader.load(
+            TransferEngineProvider.class, TransferEngineProvider.class.getClassLoader())
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new EngineUnavailableException(
+                    "no transfer engine is on the path: add the transfer-native artifact", null));
+  }
+
+  /** Where prefiller ranks of this process register. */
+  private String registrationAddress() {
+    String elsewhere = config.bootstrapServerAddress();
+    if (elsewhere != null) {
+      return "http://" + elsewhere;
+    }
+    String master = config.masterHost();
+    if (server != null) {
+      String own = isLoopback(config.host()) ? config.host() : "127.0.0.1";
+      return "http://" + HostAddresses.join(own, server.port());
+    }
+    return "http://"
+        + HostAddresses.join(master != null ? master : "127.0.0.1", config.bootstrapPort());
+  }
+
+  @Override
+  public @Nullable URI bootstrapAddress() {
+    lock.lock();
+    try {
+      if (!config.role().isProducer()) {
+        return null;
+      }
+      String elsewhere = config.bootstrapServerAddress();
+      if (elsewhere != null) {
+        return URI.create("http://" + elsewhere);
+      }
+      BootstrapServer own = server;
+      if (own != null) {
+        return URI.create("http://" + HostAddresses.join(config.host(), own.port()));
+      }
+      String master = config.masterHost();
+      return workers.isEmpty() || master == null
+          ? null
+          : URI.create("http://" + HostAddresses.join(master, config.bootstrapPort()));
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private void forget(RankLayout rank) {
+    lock.lock();
+    try {
+      workers.removeIf(worker -> worker.rank().equals(rank));
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  @Override
+  public void close() {
+    List<KvWorker> open;
+    lock.lock();
+    try {
+      if (closed) {
+        return;
+      }
+      closed = true;
+      open = List.copyOf(workers);
+    } finally {
+      lock.unlock();
+    }
+    // Outside the lock: a worker that has closed says so here.
+    for (KvWorker worker : open) {
+      try {
+        worker.close();
+      } catch (RuntimeException e) {
+        LOG.warn("closing: worker rank={} failed to close", worker.rank(), e);
+      }
+    }
+    lock.lock();
+    try {
+      if (server != null) {
+        server.close();
+      }
+      if (bootstrap != null) {
+        bootstrap.close();
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+}
