@@ -1,0 +1,158 @@
+package dev.mooncake4j.engine;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import dev.mooncake4j.engine.ffi.TransferEngineC;
+import dev.mooncake4j.engine.ffi.transfer_status;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A native batch and its one owner: in flight until every task is done, and then freed.
+ *
+ * <p>A batch id is a pointer inside the engine: freed too early the engine writes to freed memory,
+ * freed twice the process ends. So all tasks are asked to the end, also after one has failed, and
+ * only {@link #poll} frees. Used by one thread at a time: its write's, then the reaper's.
+ */
+final class Batch {
+  /** What {@code allocateBatchID} answers where it has none. */
+  private static final long NO_BATCH = -1;
+
+  private static final int NOTHING_FAILED = -1;
+  private static final int STATE_IN_FLIGHT = 0;
+  private static final int STATE_FREED = 1;
+  private static final long STATUS = transfer_status.status$offset();
+
+  private final EngineCore core;
+  private final InFlightLimit limit;
+  private final long id;
+
+  /** Index of its first descriptor in the write's list. */
+  private final int first;
+
+  private final int count;
+
+  private int state = STATE_IN_FLIGHT;
+  private int next;
+  private int failedTask = NOTHING_FAILED;
+  private String failure = "";
+
+  private Batch(EngineCore core, InFlightLimit limit, long id, int first, int count) {
+    this.core = core;
+    this.limit = limit;
+    this.id = id;
+    this.first = first;
+    this.count = count;
+  }
+
+  /**
+   * Submits requests; the room for them in the limit goes with the batch.
+   *
+   * @return the batch, or {@code null} if the engine has none to give, and the room is the caller's
+   */
+  static @Nullable Batch submit(
+      EngineCore core, InFlightLimit limit, MemorySegment requests, int first, int count) {
+    long id = TransferEngineC.allocateBatchID(core.handle, count);
+    if (id == NO_BATCH || id == 0) {
+      return null;
+    }
+    Batch batch = new Batch(core, limit, id, first, count);
+    core.liveBatches.incrementAndGet();
+    core.descriptorsInFlight.addAndGet(count);
+    int code = TransferEngineC.submitTransfer(core.handle, id, requests, count);
+    if (code != 0) {
+      // Some of its tasks may be under way all the same: it is asked to the end like any other.
+      batch.fail(0, "submitTransfer code=" + code + ": " + core.library.explained());
+    }
+    return batch;
+  }
+
+  private void fail(int task, String why) {
+    if (failedTask == NOTHING_FAILED) {
+      failedTask = task;
+      failure = why;
+    }
+  }
+
+  /** Whether some task has failed, as far as is known. */
+  boolean hasFailed() {
+    return failedTask != NOTHING_FAILED;
+  }
+
+  /** Index of the descriptor that failed first, in the write's list. */
+  int failedDescriptor() {
+    return first + failedTask;
+  }
+
+  /** How it failed; empty if it did not. */
+  String failure() {
+    return failure;
+  }
+
+  /** Number of its descriptors. */
+  int count() {
+    return count;
+  }
+
+  /**
+   * Looks at the tasks that are not known to be done, and frees the batch when all are.
+   *
+   * @param status memory for one {@code transfer_status}
+   * @return whether the batch is freed
+   * @throws IllegalStateException if it was freed before
+   */
+  boolean poll(MemorySegment status) {
+    if (state != STATE_IN_FLIGHT) {
+      throw new IllegalStateException("batch=" + Long.toHexString(id) + " is freed");
+    }
+    MemorySegment engine = core.handle;
+    int task = next;
+    while (task < count) {
+      int code = TransferEngineC.getTransferStatus(engine, id, task, status);
+      if (code != 0) {
+        // No such task: the engine did not take it, and nothing of it is under way.
+        fail(task, "getTransferStatus code=" + code + ": " + core.library.explained());
+      } else {
+        int now = status.get(JAVA_INT, STATUS);
+        if (now != TransferEngineC.STATUS_COMPLETED() && !ended(task, now)) {
+          next = task;
+          return false;
+        }
+      }
+      task++;
+    }
+    if (TransferEngineC.freeBatchID(engine, id) != 0) {
+      // Busy after all, as after a timeout inside the engine: begin again.
+      next = 0;
+      return false;
+    }
+    state = STATE_FREED;
+    core.liveBatches.decrementAndGet();
+    core.descriptorsInFlight.addAndGet(-count);
+    limit.release(count);
+    return true;
+  }
+
+  /** Whether a task that is not completed is over; remembers how. */
+  private boolean ended(int task, int now) {
+    if (now == TransferEngineC.STATUS_WAITING() || now == TransferEngineC.STATUS_PENDING()) {
+      return false;
+    }
+    fail(task, "transfer state=" + nameOf(now));
+    // After its own timeout the engine goes on with the task.
+    return now != TransferEngineC.STATUS_TIMEOUT();
+  }
+
+  private static String nameOf(int state) {
+    if (state == TransferEngineC.STATUS_FAILED()) {
+      return "FAILED";
+    }
+    if (state == TransferEngineC.STATUS_TIMEOUT()) {
+      return "TIMEOUT";
+    }
+    if (state == TransferEngineC.STATUS_CANCELED()) {
+      return "CANCELED";
+    }
+    return state == TransferEngineC.STATUS_INVALID() ? "INVALID" : Integer.toString(state);
+  }
+}

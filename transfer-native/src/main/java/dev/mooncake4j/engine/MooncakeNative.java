@@ -1,0 +1,41 @@
+package dev.mooncake4j.engine;
+
+import dev.mooncake4j.connector.EngineUnavailableException;
+import dev.mooncake4j.engine.load.EngineLibrary;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Whether the native transfer engine can be used in this process.
+ *
+ * <p>The first question opens the library that {@link NativeTransferEngineProvider} would find and
+ * tries it with real calls, which takes up to some seconds; later ones are answered from memory.
+ * Thread-safe.
+ */
+public final class MooncakeNative {
+  private MooncakeNative() {}
+
+  /** Whether an engine can be opened without naming a library. */
+  public static boolean isAvailable() {
+    return unavailabilityCause() == null;
+  }
+
+  /** Why no engine can be opened, with every place tried; {@code null} if one can. */
+  public static @Nullable EngineUnavailableException unavailabilityCause() {
+    try {
+      ensureAvailable();
+      return null;
+    } catch (EngineUnavailableException e) {
+      return e;
+    }
+  }
+
+  /**
+   * Opens the library if it is not yet open.
+   *
+   * @throws EngineUnavailableException if there is none, with every place tried
+   */
+  public static void ensureAvailable() {
+    EngineLibrary library = EngineLibrary.open(null, false);
+    assert library.file() != null;
+  }
+}
