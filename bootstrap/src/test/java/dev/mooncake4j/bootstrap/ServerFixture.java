@@ -61,6 +61,7 @@ final class ServerFixture implements AutoCloseable {
   @Override
   public void close() {
     server.close();
+    assertThat(server.unexpectedErrors()).as("unexpected errors, see the log").isZero();
     assertThat(server.bufferBytesInUse()).as("bytes of buffers in use").isZero();
   }
 }
