@@ -40,6 +40,7 @@ final class MooncakeKvConnector implements KvConnector {
   private final ConnectorConfig config;
   private final ConnectorHooks hooks;
   private final KvScheduler scheduler;
+  private final TransferSummaryLog summary;
   private final TransferListener listener;
   private final ReentrantLock lock = new ReentrantLock();
   private final List<KvWorker> workers = new ArrayList<>();
@@ -51,8 +52,8 @@ final class MooncakeKvConnector implements KvConnector {
     this.config = config;
     this.hooks = hooks;
     this.scheduler = new MooncakeScheduler(config);
-    this.listener =
-        CompositeTransferListener.of(hooks.listener(), new TransferSummaryLog(hooks.clock()));
+    this.summary = new TransferSummaryLog(hooks.clock());
+    this.listener = CompositeTransferListener.of(hooks.listener(), summary);
     EffectiveConfigLog.log(config);
   }
 
@@ -144,6 +145,7 @@ final class MooncakeKvConnector implements KvConnector {
           client,
           registrationAddress(),
           listener,
+          summary::logIfDue,
           () -> forget(rank));
     } catch (RuntimeException | Error e) {
       if (channel != null) {

@@ -58,12 +58,16 @@ public final class MooncakeWorker implements KvWorker {
 
   private static final long CLOSE_LOOP_NANOS = TimeUnit.SECONDS.toNanos(2);
 
+  /** How often reports that are due are looked for, so that a burst is told though none follows. */
+  private static final long REPORT_NANOS = TimeUnit.SECONDS.toNanos(2);
+
   private final ConnectorConfig config;
   private final ConnectorHooks hooks;
   private final RankLayout rank;
   private final TransferEngine engine;
   private final Bootstrap bootstrap;
   private final String bootstrapAddress;
+  private final Runnable report;
   private final Runnable onClosed;
   private final TransferListener listener;
   private final ResultQueue results;
@@ -86,6 +90,7 @@ public final class MooncakeWorker implements KvWorker {
    * A worker around an engine and a side channel, both of which it owns from now on.
    *
    * @param bootstrapAddress where a prefiller rank registers
+   * @param report runs on the loop every other second, and must return at once
    * @param onClosed runs once when the worker has closed
    */
   public MooncakeWorker(
@@ -97,6 +102,7 @@ public final class MooncakeWorker implements KvWorker {
       Bootstrap bootstrap,
       String bootstrapAddress,
       TransferListener listener,
+      Runnable report,
       Runnable onClosed) {
     this.config = config;
     this.hooks = hooks;
@@ -106,6 +112,7 @@ public final class MooncakeWorker implements KvWorker {
     this.bootstrap = bootstrap;
     this.bootstrapAddress = bootstrapAddress;
     this.listener = listener;
+    this.report = report;
     this.onClosed = onClosed;
     this.results = new ResultQueue(hooks.resultsReady());
     this.events = new EventLoop(hooks.clock());
@@ -131,8 +138,14 @@ public final class MooncakeWorker implements KvWorker {
                 listener)
             : null;
     this.loop = new WorkerLoop(events, channel, producer, consumer);
+    events.schedule(REPORT_NANOS, this::reportAndAgain);
     loop.start(config.engineId() + "-tp" + rank.tpRank() + "-pp" + rank.ppRank());
     listener.workerOpened(config.engineId());
+  }
+
+  private void reportAndAgain() {
+    events.schedule(REPORT_NANOS, this::reportAndAgain);
+    report.run();
   }
 
   @Override
