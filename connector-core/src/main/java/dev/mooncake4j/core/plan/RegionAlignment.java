@@ -3,8 +3,10 @@ package dev.mooncake4j.core.plan;
 import dev.mooncake4j.core.plan.PlanException.Reason;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * Brings the regions of two sides together by layer name, and joins slices of shared rows.
@@ -145,12 +147,22 @@ public final class RegionAlignment {
     return sameRows ? dropCovered(promote(merged)) : merged;
   }
 
-  /** A row on both sides, whose blocks belong to some groups. */
-  private record Row(long local, long remote, int groupIndex, List<Integer> sharedGroupIds) {
-    static Row of(TransferRegion local, TransferRegion remote) {
-      return new Row(
+  /** The rows that a pair of slices lies in. */
+  private record Rows(
+      long local,
+      long remote,
+      long blockLen,
+      long localBlocks,
+      long remoteBlocks,
+      int groupIndex,
+      List<Integer> sharedGroupIds) {
+    static Rows of(TransferRegion local, TransferRegion remote) {
+      return new Rows(
           local.baseAddress() - local.rowOffset(),
           remote.baseAddress() - remote.rowOffset(),
+          local.blockLen(),
+          local.blockCount(),
+          remote.blockCount(),
           local.groupIndex(),
           local.sharedGroupIds());
     }
@@ -158,11 +170,11 @@ public final class RegionAlignment {
 
   /** Leaves out slices of rows that are copied whole anyway. */
   private static AlignedRegions dropCovered(AlignedRegions regions) {
-    Map<Row, Long> whole = new HashMap<>();
+    Set<Rows> whole = new HashSet<>();
     for (int i = 0; i < regions.size(); i++) {
       TransferRegion local = regions.local().get(i);
       if (local.rowOffset() == 0 && local.kvBlockLen() == local.blockLen()) {
-        whole.put(Row.of(local, regions.remote().get(i)), local.blockLen());
+        whole.add(Rows.of(local, regions.remote().get(i)));
       }
     }
     List<TransferRegion> localKept = new ArrayList<>();
@@ -170,10 +182,11 @@ public final class RegionAlignment {
     for (int i = 0; i < regions.size(); i++) {
       TransferRegion local = regions.local().get(i);
       TransferRegion remote = regions.remote().get(i);
-      Long rowLen = local.rowOffset() > 0 ? whole.get(Row.of(local, remote)) : null;
-      if (rowLen == null
-          || local.blockLen() != rowLen
-          || local.rowOffset() + local.kvBlockLen() > rowLen) {
+      boolean covered =
+          local.rowOffset() > 0
+              && local.rowOffset() <= local.blockLen() - local.kvBlockLen()
+              && whole.contains(Rows.of(local, remote));
+      if (!covered) {
         localKept.add(local);
         remoteKept.add(remote);
       }

@@ -327,6 +327,13 @@ class PeerPlanErrorsTest {
         Reason.BLOCK_ID,
         "decoder block_id=-2147483648",
         "index=0");
+    refusedRequest(
+        plan,
+        BlockIds.ofGroups(new int[] {-1}, new int[] {3}),
+        BlockIds.ofGroups(new int[] {-1}, new int[] {3}),
+        Reason.BLOCK_ID,
+        "prefiller block_id=-1",
+        "index=0");
     // 100 blocks of memory are 50 ids of two blocks.
     refusedRequest(
         plan,
