@@ -1,5 +1,6 @@
 package dev.mooncake4j.bootstrap;
 
+import java.io.BufferedInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
@@ -33,7 +34,7 @@ final class RawHttp implements AutoCloseable {
     // So that a test against a server that hangs fails.
     socket.setSoTimeout(20_000);
     socket.setTcpNoDelay(true);
-    in = socket.getInputStream();
+    in = new BufferedInputStream(socket.getInputStream());
   }
 
   static Response get(int port, String path) throws IOException {

@@ -49,9 +49,9 @@ final class ServerFixture implements AutoCloseable {
     return RawHttp.postJson(port(), "/register", json(worker));
   }
 
-  /** A worker's side channel: accepts connections until it is closed. */
+  /** A worker's side channel: takes (but never accepts) some hundred connections. */
   static ServerSocket sideChannel() throws IOException {
-    return new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+    return new ServerSocket(0, 1000, InetAddress.getLoopbackAddress());
   }
 
   static String addr(ServerSocket socket) {
