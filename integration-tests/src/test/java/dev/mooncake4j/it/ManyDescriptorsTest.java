@@ -35,6 +35,8 @@ class ManyDescriptorsTest {
   @BeforeEach
   void clean() {
     pair.decoder.zero();
+    pair.prefiller.forgetEvents();
+    pair.decoder.forgetEvents();
   }
 
   @AfterEach

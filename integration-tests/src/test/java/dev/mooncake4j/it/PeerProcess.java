@@ -51,6 +51,7 @@ final class PeerProcess implements AutoCloseable {
   private final List<String> last = new ArrayList<>();
   private final List<String> errors = new ArrayList<>();
   private boolean ended;
+  private volatile @Nullable JsonNode ready;
 
   private PeerProcess(String name, Process process, Path folder) {
     this.name = name;
@@ -219,16 +220,24 @@ final class PeerProcess implements AutoCloseable {
     }
   }
 
-  /** Waits for {@code ready}, and keeps it for later callers too. */
+  /** Waits for {@code ready}; may be asked again. */
   JsonNode awaitReady() {
-    JsonNode ready = await(START, "ready");
+    JsonNode known = ready;
+    if (known == null) {
+      known = await(START, "ready");
+      ready = known;
+    }
+    return known;
+  }
+
+  /** Forgets the events that nobody has waited for. */
+  void forgetEvents() {
     lock.lock();
     try {
-      pending.addFirst(ready);
+      pending.clear();
     } finally {
       lock.unlock();
     }
-    return ready;
   }
 
   String engineId() {
