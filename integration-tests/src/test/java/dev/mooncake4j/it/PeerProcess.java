@@ -68,6 +68,7 @@ final class PeerProcess implements AutoCloseable {
     private final Map<String, String> options = new LinkedHashMap<>();
     private final Map<String, String> environment = new LinkedHashMap<>();
     private final List<String> jvmArguments = new ArrayList<>();
+    private boolean quickStart = true;
 
     private Builder(String name, String role) {
       this.name = name;
@@ -98,6 +99,14 @@ final class PeerProcess implements AutoCloseable {
       return this;
     }
 
+    /**
+     * For a peer that has much to compute: with the optimizing compiler, which is slow to start.
+     */
+    Builder optimized() {
+      quickStart = false;
+      return this;
+    }
+
     /** Starts it; it is not ready yet. */
     PeerProcess start() {
       List<String> command = new ArrayList<>();
@@ -106,6 +115,9 @@ final class PeerProcess implements AutoCloseable {
       command.add("-Xmx256m");
       command.add("-XX:+UseSerialGC");
       command.add("-XX:-CreateCoredumpOnCrash");
+      if (quickStart) {
+        command.add("-XX:TieredStopAtLevel=1");
+      }
       command.addAll(jvmArguments);
       command.add("-cp");
       command.add(classPath());
