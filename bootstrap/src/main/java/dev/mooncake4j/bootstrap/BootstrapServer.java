@@ -128,6 +128,11 @@ public final class BootstrapServer implements AutoCloseable {
     return http.bufferBytesInUse();
   }
 
+  /** Errors that no client should be able to cause, for tests. */
+  long unexpectedErrors() {
+    return http.unexpectedErrors();
+  }
+
   private void checkOpen() {
     if (closed.get()) {
       throw BootstrapException.of(

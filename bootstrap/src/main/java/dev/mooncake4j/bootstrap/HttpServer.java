@@ -22,6 +22,7 @@ import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.LongAdder;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -49,6 +50,7 @@ final class HttpServer implements AutoCloseable {
   private final BootstrapServerConfig config;
   private final MultiThreadIoEventLoopGroup loop;
   private final ChannelGroup connections;
+  private final LongAdder unexpectedErrors = new LongAdder();
 
   private volatile boolean closing;
   private int port;
@@ -139,7 +141,7 @@ final class HttpServer implements AutoCloseable {
       return;
     }
     connections.add(channel);
-    RequestHandler requests = new RequestHandler(router);
+    RequestHandler requests = new RequestHandler(router, unexpectedErrors);
     ConnectionGuard guard =
         new ConnectionGuard(config.requestTimeout(), config.idleTimeout(), requests);
     requests.guardedBy(guard);
@@ -164,6 +166,11 @@ final class HttpServer implements AutoCloseable {
   /** Bytes of buffers in use: 0 when no request is under way. */
   long bufferBytesInUse() {
     return buffers.metric().usedHeapMemory() + buffers.metric().usedDirectMemory();
+  }
+
+  /** Errors on connections that no client should be able to cause. */
+  long unexpectedErrors() {
+    return unexpectedErrors.sum();
   }
 
   /** Closes the port and all connections, and ends the thread; at most some seconds. Idempotent. */

@@ -13,6 +13,15 @@ import tools.jackson.databind.node.ObjectNode;
  */
 final class QueryJson {
 
+  /** The braces around everything. */
+  static final int EMPTY_COST = 2;
+
+  /** A rank of seven digits, and what stands around it and around what it leads to. */
+  private static final int RANK_COST = 14;
+
+  /** A rank of seven digits, two field names, and what stands around them. */
+  private static final int ENGINE_COST = 48;
+
   private QueryJson() {}
 
   static byte[] write(QueryAnswer answer) {
@@ -32,6 +41,28 @@ final class QueryJson {
                       });
             });
     return Json.bytes(root);
+  }
+
+  /** At least the bytes that an entry takes in the answer. */
+  static int costOf(EngineEntry entry) {
+    int cost = ENGINE_COST + length(entry.engineId());
+    for (Map<Integer, String> stages : entry.workers().values()) {
+      cost += RANK_COST;
+      for (String addr : stages.values()) {
+        cost += RANK_COST + length(addr);
+      }
+    }
+    return cost;
+  }
+
+  /** The bytes of a text within quotes, at most. */
+  private static int length(String text) {
+    int bytes = 0;
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      bytes += c < 0x20 ? 6 : c == '"' || c == '\\' ? 2 : c < 0x80 ? 1 : 3;
+    }
+    return bytes;
   }
 
   /**

@@ -26,6 +26,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -47,6 +48,7 @@ final class RequestHandler extends SimpleChannelInboundHandler<HttpObject>
   static final int MAX_BODY_BYTES = 64 * 1024;
 
   private final Router router;
+  private final LongAdder unexpectedErrors;
   private @Nullable ConnectionGuard guard;
   private @Nullable ChannelHandlerContext context;
 
@@ -58,8 +60,14 @@ final class RequestHandler extends SimpleChannelInboundHandler<HttpObject>
   /** Whether the last answer has been given: what comes now is not heard. */
   private boolean ended;
 
-  RequestHandler(Router router) {
+  /**
+   * A handler for one connection.
+   *
+   * @param unexpectedErrors counts what no client should be able to cause
+   */
+  RequestHandler(Router router, LongAdder unexpectedErrors) {
     this.router = router;
+    this.unexpectedErrors = unexpectedErrors;
   }
 
   void guardedBy(ConnectionGuard connectionGuard) {
@@ -230,6 +238,7 @@ final class RequestHandler extends SimpleChannelInboundHandler<HttpObject>
     if (cause instanceof IOException) {
       log.debug("connection lost: channel={}", ctx.channel(), cause);
     } else {
+      unexpectedErrors.increment();
       log.warn("connection closed after an unexpected error: channel={}", ctx.channel(), cause);
     }
     ctx.close();

@@ -13,8 +13,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Which worker listens where: the state behind the endpoints, and the only place that changes it.
  *
- * <p>Thread-safe. Changes take a lock; a reader takes the last snapshot, whose JSON is written when
- * it changes, so that a query costs nothing but the bytes.
+ * <p>Thread-safe. Changes take a lock; a reader takes the last snapshot, whose JSON is written for
+ * the first query after a change, so that a further one costs nothing but the bytes.
  *
  * <p>The rules and their texts are vLLM's: the same registration again is fine, another address for
  * a rank or another engine for a data-parallel rank is refused. Other than there, an occupant that
@@ -48,26 +48,35 @@ final class WorkerRegistry {
   /** The registry at one moment; immutable, the bytes too by agreement. */
   static final class Snapshot {
     private final QueryAnswer answer;
-    private final byte[] json;
 
-    private Snapshot(QueryAnswer answer) {
+    /** At least the length of the JSON. */
+    private final int cost;
+
+    private volatile byte @Nullable [] json;
+
+    private Snapshot(QueryAnswer answer, int cost) {
       this.answer = answer;
-      this.json = QueryJson.write(answer);
+      this.cost = cost;
     }
 
     QueryAnswer answer() {
       return answer;
     }
 
-    /** What {@code /query} answers; not to be written to. */
+    /** What {@code /query} answers, written once; not to be written to. */
     byte[] json() {
-      return json;
+      byte[] written = json;
+      if (written == null) {
+        written = QueryJson.write(answer);
+        json = written;
+      }
+      return written;
     }
   }
 
   private static final Registered REGISTERED = new Registered();
 
-  private volatile Snapshot snapshot = new Snapshot(QueryAnswer.EMPTY);
+  private volatile Snapshot snapshot = new Snapshot(QueryAnswer.EMPTY, QueryJson.EMPTY_COST);
 
   /** The last state. */
   Snapshot snapshot() {
@@ -127,15 +136,16 @@ final class WorkerRegistry {
       }
       next = entry.with(worker.tpRank(), worker.ppRank(), worker.addr());
     }
-    Snapshot changed = new Snapshot(withEntry(worker.dpRank(), next));
-    if (changed.json().length > Json.MAX_ANSWER_BYTES) {
+    // Counted, not written and measured: a registration costs the same however full it is here.
+    int cost = snapshot.cost - costOf(entry) + costOf(next);
+    if (cost > Json.MAX_ANSWER_BYTES) {
       return new Refused(
           503,
           "the registry is full: limit_bytes="
               + Json.MAX_ANSWER_BYTES
               + "; start another bootstrap server for further engines");
     }
-    snapshot = changed;
+    snapshot = new Snapshot(withEntry(worker.dpRank(), next), cost);
     log.debug("registered {}", worker);
     return REGISTERED;
   }
@@ -158,7 +168,8 @@ final class WorkerRegistry {
       return false;
     }
     EngineEntry rest = entry.without(tpRank, ppRank);
-    snapshot = new Snapshot(withEntry(dpRank, rest.workers().isEmpty() ? null : rest));
+    EngineEntry next = rest.workers().isEmpty() ? null : rest;
+    snapshot = new Snapshot(withEntry(dpRank, next), snapshot.cost - costOf(entry) + costOf(next));
     log.debug(
         "deregistered engine_id={}, dp_rank={}, tp_rank={}, pp_rank={}",
         engineId,
@@ -166,6 +177,10 @@ final class WorkerRegistry {
         tpRank,
         ppRank);
     return true;
+  }
+
+  private static int costOf(@Nullable EngineEntry entry) {
+    return entry == null ? 0 : QueryJson.costOf(entry);
   }
 
   private static EngineEntry newEntry(RegisterRequest worker) {

@@ -179,8 +179,9 @@ public final class FaultPlan {
   }
 
   /**
-   * Every write takes this long by the engine's clock before its first descriptor; one whose
-   * timeout is shorter times out, and is then under way like an expired one.
+   * Every write takes this long by the engine's clock before its first descriptor, and counts as
+   * held meanwhile; one whose timeout is not longer times out, and is then under way like an
+   * expired one. {@link Duration#ZERO} ends it.
    */
   public void delayWrites(Duration delay) {
     locked(() -> this.delay = delay);

@@ -1,5 +1,8 @@
 package dev.mooncake4j.testkit;
 
+import static dev.mooncake4j.testkit.ContractBench.assertCompleted;
+import static dev.mooncake4j.testkit.ContractBench.assertFailed;
+import static dev.mooncake4j.testkit.ContractBench.assertNotCompleted;
 import static java.util.concurrent.TimeUnit.NANOSECONDS;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -14,8 +17,8 @@ import dev.mooncake4j.connector.spi.MemoryRange;
 import dev.mooncake4j.connector.spi.NanoClock;
 import dev.mooncake4j.connector.spi.TransferEngine;
 import dev.mooncake4j.connector.spi.WriteResult;
+import dev.mooncake4j.testkit.ContractBench.Pair;
 import java.io.IOException;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -24,17 +27,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.Callable;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -67,13 +67,8 @@ public abstract class TransferEngineContract {
   private static final int KIB = 1024;
   private static final int MIB = 1024 * KIB;
 
-  private final long seed = Long.getLong("m4j.seed", System.nanoTime());
-  private final Arena arena = Arena.ofShared();
-  private final List<TransferEngine> open = new ArrayList<>();
-  private final ConcurrentLinkedQueue<CompletableFuture<Void>> timedOut =
-      new ConcurrentLinkedQueue<>();
-  private final ExecutorService threads =
-      Executors.newCachedThreadPool(Thread.ofPlatform().daemon().name("contract-", 0).factory());
+  final long seed = Long.getLong("m4j.seed", System.nanoTime());
+  private ContractBench bench;
 
   @RegisterExtension
   final TestExecutionExceptionHandler seedOfFailure =
@@ -125,40 +120,31 @@ public abstract class TransferEngineContract {
     return Duration.ofSeconds(30);
   }
 
+  @BeforeEach
+  void setUp() {
+    bench = new ContractBench(this);
+  }
+
   @AfterEach
   @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-  void closeAll() {
-    boolean quiet = timedOut.stream().allMatch(CompletableFuture::isDone);
-    try {
-      if (quiet) {
-        open.forEach(this::awaitIdle);
-      }
-    } catch (AssertionError e) {
-      quiet = false;
-      throw e;
-    } finally {
-      open.forEach(TransferEngine::close);
-      threads.shutdownNow();
-      if (quiet) {
-        arena.close();
-      }
-    }
+  void nothingIsLeftUnderWay() {
+    bench.close();
   }
 
   // ---- Addresses
 
   @Test
   void reportsWhereItIsReached() {
-    TransferEngine engine = opened();
+    TransferEngine engine = bench.open();
     assertThat(engine.host()).isEqualTo(config().host());
     assertThat(engine.port()).isBetween(1, 65535);
     assertThat(engine.transport()).isNotBlank();
-    assertThat(opened().port()).isNotEqualTo(engine.port());
+    assertThat(bench.open().port()).isNotEqualTo(engine.port());
   }
 
   @Test
   void startsWithNothing() {
-    assertThat(opened().stats()).isEqualTo(new EngineStats(0, 0, 0, 0));
+    assertThat(bench.open().stats()).isEqualTo(new EngineStats(0, 0, 0, 0));
   }
 
   // ---- Writes that succeed
@@ -177,7 +163,7 @@ public abstract class TransferEngineContract {
   void writesArriveAndTouchNothingElse(int count, Order order) {
     // An odd size, so that nothing is aligned; a gap of one slot at either end stays free.
     int slot = 4099;
-    Pair pair = pair((count + 2L) * slot);
+    Pair pair = bench.pair((count + 2L) * slot);
     try (DescriptorList list = new DescriptorList()) {
       int[] to = permutation(count, order);
       for (int i = 0; i < count; i++) {
@@ -192,7 +178,7 @@ public abstract class TransferEngineContract {
 
   @Test
   void noDescriptorsCompleteAtOnceWhoeverThePeerIs() throws IOException {
-    TransferEngine engine = opened();
+    TransferEngine engine = bench.open();
     try (DescriptorList list = new DescriptorList()) {
       assertCompleted(engine.write(HostAddresses.join("127.0.0.1", freePort()), list, 1));
     }
@@ -201,7 +187,7 @@ public abstract class TransferEngineContract {
   @Test
   void descriptorsOfSeveralMebibytesArrive() {
     long piece = 5L * MIB + 3;
-    Pair pair = pair(3 * piece + 100);
+    Pair pair = bench.pair(3 * piece + 100);
     try (DescriptorList list = new DescriptorList()) {
       pair.traffic.add(list, 0, 2 * piece + 100, piece);
       pair.traffic.add(list, piece, 50, piece);
@@ -214,7 +200,7 @@ public abstract class TransferEngineContract {
   @Test
   void aHundredThousandDescriptorsArriveInOneWrite() {
     int count = 100_000;
-    Pair pair = pair(count * 64L);
+    Pair pair = bench.pair(count * 64L);
     try (DescriptorList list = new DescriptorList()) {
       int[] to = permutation(count, Order.SCATTERED);
       for (int i = 0; i < count; i++) {
@@ -227,7 +213,7 @@ public abstract class TransferEngineContract {
 
   @Test
   void aListIsNotReadAfterTheWriteHasReturned() {
-    Pair pair = pair(64 * KIB);
+    Pair pair = bench.pair(64 * KIB);
     try (DescriptorList list = new DescriptorList()) {
       for (int round = 0; round < 20; round++) {
         list.clear();
@@ -242,13 +228,13 @@ public abstract class TransferEngineContract {
   @Test
   void tenThreadsWriteToOnePeerAtOnce() throws Exception {
     int each = 5_000;
-    TransferEngine receiver = opened();
-    TransferEngine sender = supportsTwoEnginesInOneProcess() ? opened() : receiver;
+    TransferEngine receiver = bench.open();
+    TransferEngine sender = bench.openSender(receiver);
     List<Pair> pairs = new ArrayList<>();
     for (int t = 0; t < 10; t++) {
-      pairs.add(pair(sender, receiver, each * 128L));
+      pairs.add(bench.pair(sender, receiver, each * 128L));
     }
-    inParallel(
+    bench.inParallel(
         pairs,
         pair -> {
           try (DescriptorList list = new DescriptorList(each)) {
@@ -264,16 +250,16 @@ public abstract class TransferEngineContract {
   @Test
   void enginesWriteToEachOtherAtOnce() throws Exception {
     assumeTrue(supportsTwoEnginesInOneProcess());
-    List<TransferEngine> engines = List.of(opened(), opened(), opened());
+    List<TransferEngine> engines = List.of(bench.open(), bench.open(), bench.open());
     List<Pair> pairs = new ArrayList<>();
     for (TransferEngine from : engines) {
       for (TransferEngine to : engines) {
         if (!from.equals(to)) {
-          pairs.add(pair(from, to, 256 * KIB));
+          pairs.add(bench.pair(from, to, 256 * KIB));
         }
       }
     }
-    inParallel(
+    bench.inParallel(
         pairs,
         pair -> {
           for (int round = 0; round < 10; round++) {
@@ -285,15 +271,17 @@ public abstract class TransferEngineContract {
 
   @Test
   void registrationsComeAndGoWhileOthersWrite() throws Exception {
-    Pair pair = pair(64 * KIB);
-    MemoryRange other = Traffic.range(arena.allocate(64 * KIB));
+    Pair pair = bench.pair(64 * KIB);
+    MemoryRange other = bench.allocateRange(64 * KIB);
     Future<?> writing =
-        threads.submit(
-            () -> {
-              for (int round = 0; round < 40; round++) {
-                pair.writeGood();
-              }
-            });
+        bench
+            .threads()
+            .submit(
+                () -> {
+                  for (int round = 0; round < 40; round++) {
+                    pair.writeGood();
+                  }
+                });
     for (int round = 0; round < 20; round++) {
       pair.sender.register(List.of(other));
       pair.sender.unregister(List.of(other));
@@ -306,22 +294,22 @@ public abstract class TransferEngineContract {
 
   @Test
   void aWriteToMemoryThatThePeerHasNotRegisteredFails() {
-    Pair pair = pair(64 * KIB);
+    Pair pair = bench.pair(64 * KIB);
     pair.writeGood();
-    MemorySegment hidden = arena.allocate(4 * KIB);
+    MemorySegment hidden = bench.allocate(4 * KIB);
     try (DescriptorList list = new DescriptorList()) {
       list.add(pair.traffic.source().address(), hidden.address(), 4 * KIB);
       assertFailed(pair.write(list));
     }
-    assertThat(hidden.mismatch(arena.allocate(4 * KIB))).as("first byte written").isEqualTo(-1);
+    assertThat(hidden.mismatch(bench.allocate(4 * KIB))).as("first byte written").isEqualTo(-1);
     pair.writeGood();
     pair.assertArrived();
   }
 
   @Test
   void oneDescriptorToUnregisteredMemoryFailsTheWrite() {
-    Pair pair = pair(300 * KIB);
-    MemorySegment hidden = arena.allocate(KIB);
+    Pair pair = bench.pair(300 * KIB);
+    MemorySegment hidden = bench.allocate(KIB);
     try (DescriptorList list = new DescriptorList()) {
       for (int i = 0; i < 100; i++) {
         pair.traffic.add(list, i * 2048L, (99 - i) * 2048L, 1024);
@@ -332,14 +320,14 @@ public abstract class TransferEngineContract {
       assertFailed(pair.write(list));
     }
     pair.traffic.assertPartlyArrivedAtMost();
-    assertThat(hidden.mismatch(arena.allocate(KIB))).as("first byte written").isEqualTo(-1);
+    assertThat(hidden.mismatch(bench.allocate(KIB))).as("first byte written").isEqualTo(-1);
     pair.writeGood();
   }
 
   @Test
   void aSourceThatIsNotRegisteredFailsBeforeAnythingIsWritten() {
-    Pair pair = pair(64 * KIB);
-    MemorySegment hidden = arena.allocate(KIB);
+    Pair pair = bench.pair(64 * KIB);
+    MemorySegment hidden = bench.allocate(KIB);
     long past = pair.traffic.source().byteSize() - 512;
     try (DescriptorList list = new DescriptorList()) {
       pair.traffic.addUnexpected(list, 0, 0, 8 * KIB);
@@ -357,11 +345,11 @@ public abstract class TransferEngineContract {
 
   @Test
   void aWriteToNobodyEndsInTime() throws IOException {
-    Pair pair = pair(8 * KIB);
+    Pair pair = bench.pair(8 * KIB);
     try (DescriptorList list = new DescriptorList()) {
       pair.traffic.addUnexpected(list, 0, 0, KIB);
       for (String peer : List.of(HostAddresses.join("127.0.0.1", freePort()), "nobody", "")) {
-        assertNotCompleted(write(pair.sender, peer, list, deadPeerTimeout()));
+        assertNotCompleted(bench.write(pair.sender, peer, list, deadPeerTimeout()));
       }
     }
     pair.traffic.assertUntouched();
@@ -372,13 +360,13 @@ public abstract class TransferEngineContract {
   @Test
   void aWriteToAPeerThatHasClosedEndsInTime() {
     assumeTrue(supportsTwoEnginesInOneProcess());
-    Pair pair = pair(8 * KIB);
-    Pair other = pair(pair.sender, opened(), 8 * KIB);
+    Pair pair = bench.pair(8 * KIB);
+    Pair other = bench.pair(pair.sender, bench.open(), 8 * KIB);
     pair.writeGood();
-    close(pair.receiver);
+    bench.close(pair.receiver);
     try (DescriptorList list = new DescriptorList()) {
       pair.traffic.addUnexpected(list, 0, 0, KIB);
-      assertNotCompleted(write(pair.sender, pair.peer(), list, deadPeerTimeout()));
+      assertNotCompleted(bench.write(pair.sender, pair.peer(), list, deadPeerTimeout()));
     }
     other.writeGood();
     other.assertArrived();
@@ -387,22 +375,22 @@ public abstract class TransferEngineContract {
   @Test
   void aPeerThatCameBackIsFoundOnceItIsForgotten() {
     assumeTrue(supportsTwoEnginesInOneProcess());
-    Pair pair = pair(8 * KIB);
+    Pair pair = bench.pair(8 * KIB);
     pair.writeGood();
-    close(pair.receiver);
+    bench.close(pair.receiver);
     TransferEngine again = reopenAt(config(), pair.receiver.port());
     if (again == null) {
       Assumptions.abort("ports cannot be chosen");
       return;
     }
-    open.add(again);
+    bench.adopt(again);
     pair.sender.forgetPeer(pair.peer());
-    pair(pair.sender, again, 8 * KIB).writeGood();
+    bench.pair(pair.sender, again, 8 * KIB).writeGood();
   }
 
   @Test
   void forgettingAnUnknownPeerDoesNothing() throws IOException {
-    Pair pair = pair(8 * KIB);
+    Pair pair = bench.pair(8 * KIB);
     pair.sender.forgetPeer(HostAddresses.join("127.0.0.1", freePort()));
     pair.writeGood();
     pair.sender.forgetPeer(pair.peer());
@@ -413,18 +401,18 @@ public abstract class TransferEngineContract {
   @Test
   void aWriteThatRunsOutOfTimeIsQuietInTheEnd() throws Exception {
     int count = 20_000;
-    Pair pair = pair(count * 128L);
+    Pair pair = bench.pair(count * 128L);
     try (DescriptorList list = new DescriptorList()) {
       for (int i = 0; i < count; i++) {
         pair.traffic.add(list, i * 128L, (count - 1 - i) * 128L, 100);
       }
-      WriteResult result = write(pair.sender, pair.peer(), list, Duration.ofNanos(1));
+      WriteResult result = bench.write(pair.sender, pair.peer(), list, Duration.ofNanos(1));
       // A fast engine may be done all the same.
       assertThat(result.status()).isIn(WriteResult.Status.TIMED_OUT, WriteResult.Status.COMPLETED);
       list.clear();
       result.quiet().toCompletableFuture().get(60, TimeUnit.SECONDS);
     }
-    awaitIdle(pair.sender);
+    bench.awaitIdle(pair.sender);
     pair.traffic.assertPartlyArrivedAtMost();
     pair.writeGood();
   }
@@ -433,10 +421,10 @@ public abstract class TransferEngineContract {
 
   @Test
   void countsWhatIsRegistered() {
-    TransferEngine engine = opened();
-    MemoryRange a = Traffic.range(arena.allocate(KIB));
-    MemoryRange b = Traffic.range(arena.allocate(3 * KIB));
-    MemoryRange c = Traffic.range(arena.allocate(5 * KIB));
+    TransferEngine engine = bench.open();
+    MemoryRange a = bench.allocateRange(KIB);
+    MemoryRange b = bench.allocateRange(3 * KIB);
+    MemoryRange c = bench.allocateRange(5 * KIB);
     engine.register(List.of());
     engine.register(List.of(a, b));
     engine.register(List.of(c));
@@ -450,8 +438,8 @@ public abstract class TransferEngineContract {
 
   @Test
   void neighboursAreRegisteredApart() {
-    TransferEngine engine = opened();
-    MemorySegment memory = arena.allocate(8 * KIB);
+    TransferEngine engine = bench.open();
+    MemorySegment memory = bench.allocate(8 * KIB);
     MemoryRange low = Traffic.range(memory.asSlice(0, 4 * KIB));
     MemoryRange high = Traffic.range(memory.asSlice(4 * KIB));
     engine.register(List.of(high, low));
@@ -471,12 +459,12 @@ public abstract class TransferEngineContract {
     "-4096, 24576"
   })
   void anOverlapIsRefusedAndAllOfTheCallTakenBack(int offset, int length) {
-    TransferEngine receiver = opened();
-    TransferEngine sender = supportsTwoEnginesInOneProcess() ? opened() : receiver;
-    MemorySegment memory = arena.allocate(32 * KIB, 4096);
+    TransferEngine receiver = bench.open();
+    TransferEngine sender = bench.openSender(receiver);
+    MemorySegment memory = bench.allocate(32 * KIB);
     MemorySegment taken = memory.asSlice(8 * KIB, 16 * KIB);
     MemoryRange bad = new MemoryRange(taken.address() + offset, length, "cpu:0");
-    Traffic good = new Traffic(arena, 8 * KIB, seed);
+    Traffic good = bench.traffic(8 * KIB);
     sender.register(List.of(Traffic.range(taken)));
     EngineStats before = sender.stats();
     assertThatThrownBy(
@@ -484,15 +472,15 @@ public abstract class TransferEngineContract {
         .isInstanceOf(TransferEngineException.class);
     assertThat(sender.stats()).isEqualTo(before);
     // What the refused call had taken back can be registered, and works.
-    Pair pair = pair(sender, receiver, good);
+    Pair pair = bench.pair(sender, receiver, good);
     pair.writeGood();
     pair.assertArrived();
   }
 
   @Test
   void anOverlapWithinOneCallIsRefused() {
-    TransferEngine engine = opened();
-    MemorySegment memory = arena.allocate(16 * KIB);
+    TransferEngine engine = bench.open();
+    MemorySegment memory = bench.allocate(16 * KIB);
     MemoryRange a = Traffic.range(memory.asSlice(0, 8 * KIB));
     MemoryRange b = Traffic.range(memory.asSlice(4 * KIB, 8 * KIB));
     for (List<MemoryRange> ranges : List.of(List.of(a, a), List.of(a, b), List.of(b, a))) {
@@ -505,8 +493,8 @@ public abstract class TransferEngineContract {
 
   @Test
   void unregisteringWhatIsNotRegisteredIsAnErrorAndTheOthersAreGivenBack() {
-    TransferEngine engine = opened();
-    MemorySegment memory = arena.allocate(16 * KIB);
+    TransferEngine engine = bench.open();
+    MemorySegment memory = bench.allocate(16 * KIB);
     MemoryRange a = Traffic.range(memory.asSlice(0, 4 * KIB));
     MemoryRange b = Traffic.range(memory.asSlice(8 * KIB, 4 * KIB));
     MemoryRange unknown = Traffic.range(memory.asSlice(4 * KIB, 4 * KIB));
@@ -524,7 +512,7 @@ public abstract class TransferEngineContract {
 
   @Test
   void nothingIsWrittenToMemoryThatThePeerHasGivenBack() {
-    Pair pair = pair(8 * KIB);
+    Pair pair = bench.pair(8 * KIB);
     pair.writeGood();
     pair.receiver.unregister(List.of(pair.traffic.destinationRange()));
     // The same descriptors as before, from other bytes.
@@ -542,7 +530,7 @@ public abstract class TransferEngineContract {
 
   @Test
   void nothingIsWrittenFromMemoryThatWasGivenBack() {
-    Pair pair = pair(8 * KIB);
+    Pair pair = bench.pair(8 * KIB);
     pair.sender.unregister(List.of(pair.traffic.sourceRange()));
     try (DescriptorList list = new DescriptorList()) {
       pair.traffic.addUnexpected(list, 0, 0, KIB);
@@ -558,12 +546,12 @@ public abstract class TransferEngineContract {
 
   @Test
   void closeIsIdempotentAndEndsAllUse() {
-    Pair pair = pair(8 * KIB);
+    Pair pair = bench.pair(8 * KIB);
     pair.writeGood();
     TransferEngine engine = pair.sender;
-    close(engine);
+    bench.close(engine);
     engine.close();
-    List<MemoryRange> ranges = List.of(Traffic.range(arena.allocate(KIB)));
+    List<MemoryRange> ranges = List.of(bench.allocateRange(KIB));
     assertThatThrownBy(() -> engine.register(ranges)).isInstanceOf(IllegalStateException.class);
     assertThatThrownBy(() -> engine.unregister(List.of(pair.traffic.sourceRange())))
         .isInstanceOf(IllegalStateException.class);
@@ -581,14 +569,14 @@ public abstract class TransferEngineContract {
 
   @Test
   void closeWhileWritesAreUnderWayEndsInTime() throws Exception {
-    TransferEngine receiver = opened();
-    TransferEngine sender = supportsTwoEnginesInOneProcess() ? opened() : receiver;
+    TransferEngine receiver = bench.open();
+    TransferEngine sender = bench.openSender(receiver);
     int count = 2_000;
     CountDownLatch writing = new CountDownLatch(4);
     List<Future<?>> writers = new ArrayList<>();
     for (int t = 0; t < 4; t++) {
-      Pair pair = pair(sender, receiver, count * 128L);
-      writers.add(threads.submit(() -> pair.writeUntilClosed(count, writing)));
+      Pair pair = bench.pair(sender, receiver, count * 128L);
+      writers.add(bench.threads().submit(() -> pair.writeUntilClosed(count, writing)));
     }
     assertThat(writing.await(60, TimeUnit.SECONDS)).as("all threads have written").isTrue();
     List<Callable<Void>> closers = new ArrayList<>();
@@ -599,10 +587,11 @@ public abstract class TransferEngineContract {
             return null;
           });
     }
-    for (Future<Void> closer : threads.invokeAll(closers, closeBound().toNanos(), NANOSECONDS)) {
+    for (Future<Void> closer :
+        bench.threads().invokeAll(closers, closeBound().toNanos(), NANOSECONDS)) {
       closer.get();
     }
-    open.remove(sender);
+    bench.disown(sender);
     for (Future<?> writer : writers) {
       writer.get(closeBound().toNanos(), NANOSECONDS);
     }
@@ -612,10 +601,10 @@ public abstract class TransferEngineContract {
   void openingAndClosingAgainAndAgainLeavesNoThread() {
     List<String> before = ownedThreads();
     for (int round = 0; round < 10; round++) {
-      TransferEngine engine = opened();
-      MemoryRange range = Traffic.range(arena.allocate(KIB));
+      TransferEngine engine = bench.open();
+      MemoryRange range = bench.allocateRange(KIB);
       engine.register(List.of(range));
-      close(engine);
+      bench.close(engine);
     }
     long deadline = System.nanoTime() + Duration.ofSeconds(10).toNanos();
     while (ownedThreads().size() > before.size() && System.nanoTime() - deadline < 0) {
@@ -633,130 +622,6 @@ public abstract class TransferEngineContract {
     SCATTERED
   }
 
-  /** What a thread does with one pair. */
-  @FunctionalInterface
-  private interface Use {
-    void of(Pair pair);
-  }
-
-  /** A sender and a receiver with registered memory. */
-  private final class Pair {
-    final TransferEngine sender;
-    final TransferEngine receiver;
-    final Traffic traffic;
-
-    Pair(TransferEngine sender, TransferEngine receiver, Traffic traffic) {
-      this.sender = sender;
-      this.receiver = receiver;
-      this.traffic = traffic;
-    }
-
-    String peer() {
-      return HostAddresses.join(receiver.host(), receiver.port());
-    }
-
-    WriteResult write(DescriptorList list) {
-      return TransferEngineContract.this.write(sender, peer(), list, writeTimeout());
-    }
-
-    void writeGood() {
-      try (DescriptorList list = new DescriptorList()) {
-        traffic.add(list, 1, 4100, 1000);
-        traffic.add(list, 2001, 6200, 1900);
-        assertCompleted(write(list));
-      }
-    }
-
-    void writeUntilClosed(int count, CountDownLatch written) {
-      try (DescriptorList list = new DescriptorList()) {
-        for (int i = 0; i < count; i++) {
-          traffic.add(list, i * 128L, (count - 1 - i) * 128L, 100);
-        }
-        while (true) {
-          WriteResult result = write(list);
-          if (!result.isCompleted()) {
-            assertThat(written.getCount()).as("engine not closed yet: " + result).isZero();
-          }
-          written.countDown();
-        }
-      } catch (IllegalStateException e) {
-        // Closed: what this waits for.
-      }
-    }
-
-    void assertArrived() {
-      traffic.assertArrived(sender.completionProvesArrival());
-    }
-  }
-
-  private TransferEngine opened() {
-    TransferEngine engine = open(config());
-    open.add(engine);
-    return engine;
-  }
-
-  private void close(TransferEngine engine) {
-    engine.close();
-    open.remove(engine);
-  }
-
-  private Pair pair(long bytes) {
-    TransferEngine receiver = opened();
-    return pair(supportsTwoEnginesInOneProcess() ? opened() : receiver, receiver, bytes);
-  }
-
-  private Pair pair(TransferEngine sender, TransferEngine receiver, long bytes) {
-    return pair(sender, receiver, new Traffic(arena, bytes, seed));
-  }
-
-  private Pair pair(TransferEngine sender, TransferEngine receiver, Traffic traffic) {
-    sender.register(List.of(traffic.sourceRange()));
-    receiver.register(List.of(traffic.destinationRange()));
-    return new Pair(sender, receiver, traffic);
-  }
-
-  private WriteResult write(
-      TransferEngine sender, String peer, DescriptorList list, Duration timeout) {
-    WriteResult result = sender.write(peer, list, timeout.toNanos());
-    CompletableFuture<Void> quiet = result.quiet().toCompletableFuture();
-    if (result.status() == WriteResult.Status.TIMED_OUT) {
-      timedOut.add(quiet);
-    } else {
-      assertThat(quiet).as("quiet stage of " + result).isCompleted();
-    }
-    return result;
-  }
-
-  private void inParallel(List<Pair> pairs, Use use) throws Exception {
-    CountDownLatch go = new CountDownLatch(1);
-    List<Future<?>> all = new ArrayList<>();
-    for (Pair pair : pairs) {
-      all.add(
-          threads.submit(
-              () -> {
-                go.await();
-                use.of(pair);
-                return null;
-              }));
-    }
-    go.countDown();
-    for (Future<?> one : all) {
-      one.get(2 * writeTimeout().toNanos(), NANOSECONDS);
-    }
-  }
-
-  private void awaitIdle(TransferEngine engine) {
-    long deadline = System.nanoTime() + Duration.ofSeconds(10).toNanos();
-    EngineStats stats = engine.stats();
-    while ((stats.liveBatches() != 0 || stats.descriptorsInFlight() != 0)
-        && System.nanoTime() - deadline < 0) {
-      LockSupport.parkNanos(1_000_000);
-      stats = engine.stats();
-    }
-    assertThat(stats.liveBatches()).as("batches that live on").isZero();
-    assertThat(stats.descriptorsInFlight()).as("descriptors in flight").isZero();
-  }
-
   private int[] permutation(int count, Order order) {
     int[] to = new int[count];
     for (int i = 0; i < count; i++) {
@@ -772,21 +637,6 @@ public abstract class TransferEngineContract {
       }
     }
     return to;
-  }
-
-  private static void assertCompleted(WriteResult result) {
-    assertThat(result.message()).as("message").isEmpty();
-    assertThat(result.status()).isEqualTo(WriteResult.Status.COMPLETED);
-  }
-
-  private static void assertFailed(WriteResult result) {
-    assertThat(result.status()).as(result.message()).isEqualTo(WriteResult.Status.FAILED);
-    assertThat(result.message()).isNotBlank();
-  }
-
-  private static void assertNotCompleted(WriteResult result) {
-    assertThat(result.status()).isNotEqualTo(WriteResult.Status.COMPLETED);
-    assertThat(result.message()).isNotBlank();
   }
 
   private static int freePort() throws IOException {

@@ -43,7 +43,12 @@ final class DemoNode {
   private final KvWorker worker;
   private final Map<String, Live> live = new HashMap<>();
 
-  private record Live(KvRequest request, int[] blocks, int firstBlock, long startNanos) {}
+  /** A request that the server knows, its blocks, and which block of the prompt is the first. */
+  private record Live(KvRequest request, BlockIds ids, int firstBlock, long startNanos) {
+    int[] blocks() {
+      return ids.toArray(0);
+    }
+  }
 
   private DemoNode(PrintStream out, DemoCache cache, KvConnector connector) {
     this.out = out;
@@ -123,7 +128,9 @@ final class DemoNode {
     MatchedTokens remote = scheduler.matchedTokens(request, cachedBlocks * RealKv.BLOCK_TOKENS);
     int[] blocks = cache.allocate(promptBlocks - cachedBlocks);
     cache.poison(blocks);
-    live.put(request.requestId(), new Live(request, blocks, cachedBlocks, System.nanoTime()));
+    live.put(
+        request.requestId(),
+        new Live(request, BlockIds.of(blocks), cachedBlocks, System.nanoTime()));
     scheduler.onBlocksAllocated(request, BlockIds.of(blocks), remote.tokens());
     worker.startStep(scheduler.buildStep());
   }
@@ -137,8 +144,7 @@ final class DemoNode {
     cache.prefill(request.blocks());
     boolean keep =
         scheduler
-            .onRequestFinished(
-                request.request(), BlockIds.of(request.blocks()), FinishReason.LENGTH)
+            .onRequestFinished(request.request(), request.ids(), FinishReason.LENGTH)
             .keepBlocks();
     // Told first, so that it is never told after the copy.
     emit(out, Map.of("event", "prefilled", "request_id", requestId, "blocks_kept", keep));
