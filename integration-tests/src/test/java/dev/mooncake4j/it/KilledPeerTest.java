@@ -232,7 +232,7 @@ class KilledPeerTest {
     p.prefiller.terminate();
     JsonNode failed = p.awaitFailed(id);
     tell("prefiller terminated while the decoder waits", failed);
-    assertThat(failed.path("reason").asString()).contains("clos");
+    assertThat(failed.path("reason").asString()).contains("connector is closed");
     assertThat(p.prefiller.awaitExit()).isEqualTo(143);
     assertThat(p.prefiller.leftFiles()).isEmpty();
     assertThat(p.prefiller.errorText()).doesNotContain("hs_err").doesNotContain("SIGSEGV");

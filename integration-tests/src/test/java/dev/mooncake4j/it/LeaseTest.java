@@ -3,6 +3,7 @@ package dev.mooncake4j.it;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.awaitility.Awaitility;
@@ -28,15 +29,11 @@ class LeaseTest {
     }
   }
 
-  private PeerPair start(Object... prefillerOptions) {
-    return start(new Object[0], prefillerOptions);
-  }
-
-  private PeerPair start(Object[] decoderOptions, Object... prefillerOptions) {
+  private PeerPair start(List<Object> prefillerOptions, List<Object> decoderOptions) {
     PeerPair started =
         PeerPair.start(
-            PeerProcess.prefiller("prefiller").options(SHAPE).options(prefillerOptions),
-            PeerProcess.decoder("decoder").options(SHAPE).options(decoderOptions),
+            PeerProcess.prefiller("prefiller").options(SHAPE).options(prefillerOptions.toArray()),
+            PeerProcess.decoder("decoder").options(SHAPE).options(decoderOptions.toArray()),
             SHAPE);
     pair = started;
     return started;
@@ -44,7 +41,7 @@ class LeaseTest {
 
   @Test
   void theAbortTimeoutFreesBlocksAndTellsALateDecoder() {
-    PeerPair p = start("--abort-timeout", 2);
+    PeerPair p = start(List.of("--abort-timeout", 2), List.of());
     String id = PeerPair.fresh("expired");
     p.prefill(id, 1, 2);
     JsonNode freed = p.prefiller.await("finished_sending", "req_id", "p-" + id);
@@ -64,7 +61,7 @@ class LeaseTest {
 
   @Test
   void aPullOfAnUnknownTransferWaitsAsLongAsTheAbortTimeout() {
-    PeerPair p = start("--abort-timeout", 2);
+    PeerPair p = start(List.of("--abort-timeout", 2), List.of());
     String id = PeerPair.fresh("never");
     p.pull(id, 1, 2);
     JsonNode failed = p.awaitFailed(id);
@@ -76,7 +73,7 @@ class LeaseTest {
 
   @Test
   void renewalsKeepBlocksForAQueuedRequestAndADeadDecoderFreesThem() {
-    Object[] lease = {"--kv-lease-duration", 2};
+    List<Object> lease = List.of("--kv-lease-duration", 2);
     PeerPair p = start(lease, lease);
     String kept = PeerPair.fresh("kept");
     String lost = PeerPair.fresh("lost");
@@ -108,7 +105,7 @@ class LeaseTest {
 
   @Test
   void withoutRenewalsALeaseEnds() {
-    PeerPair p = start("--kv-lease-duration", 1);
+    PeerPair p = start(List.of("--kv-lease-duration", 1), List.of());
     String id = PeerPair.fresh("unrenewed");
     p.prefill(id, 1, 2);
     assertThat(p.awaitSent(id)).isEqualTo("EXPIRED");
@@ -116,7 +113,7 @@ class LeaseTest {
 
   @Test
   void aPrefillerWithoutLeasesRefusesRenewalsAndServesAllTheSame() {
-    PeerPair p = start(new Object[] {"--kv-lease-duration", 1});
+    PeerPair p = start(List.of(), List.of("--kv-lease-duration", 1));
     String id = PeerPair.fresh("onesided");
     Map<String, Object> arrival = p.pullCommand(id, 1, 2);
     arrival.put("cmd", "arrive");

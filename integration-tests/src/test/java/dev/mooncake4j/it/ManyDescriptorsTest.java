@@ -24,7 +24,12 @@ class ManyDescriptorsTest {
 
   @BeforeAll
   static void start() {
-    pair = PeerPair.start("--layers", LAYERS, "--num-blocks", BLOCKS, "--block-len", 2048);
+    Object[] shape = {"--layers", LAYERS, "--num-blocks", BLOCKS, "--block-len", 2048};
+    pair =
+        PeerPair.start(
+            PeerProcess.prefiller("prefiller").optimized().options(shape),
+            PeerProcess.decoder("decoder").optimized().options(shape),
+            shape);
   }
 
   @AfterAll
@@ -35,6 +40,8 @@ class ManyDescriptorsTest {
   @BeforeEach
   void clean() {
     pair.decoder.zero();
+    pair.prefiller.forgetEvents();
+    pair.decoder.forgetEvents();
   }
 
   @AfterEach

@@ -51,6 +51,7 @@ final class PeerProcess implements AutoCloseable {
   private final List<String> last = new ArrayList<>();
   private final List<String> errors = new ArrayList<>();
   private boolean ended;
+  private volatile @Nullable JsonNode ready;
 
   private PeerProcess(String name, Process process, Path folder) {
     this.name = name;
@@ -67,6 +68,7 @@ final class PeerProcess implements AutoCloseable {
     private final Map<String, String> options = new LinkedHashMap<>();
     private final Map<String, String> environment = new LinkedHashMap<>();
     private final List<String> jvmArguments = new ArrayList<>();
+    private boolean quickStart = true;
 
     private Builder(String name, String role) {
       this.name = name;
@@ -97,6 +99,14 @@ final class PeerProcess implements AutoCloseable {
       return this;
     }
 
+    /**
+     * For a peer that has much to compute: with the optimizing compiler, which is slow to start.
+     */
+    Builder optimized() {
+      quickStart = false;
+      return this;
+    }
+
     /** Starts it; it is not ready yet. */
     PeerProcess start() {
       List<String> command = new ArrayList<>();
@@ -105,6 +115,9 @@ final class PeerProcess implements AutoCloseable {
       command.add("-Xmx256m");
       command.add("-XX:+UseSerialGC");
       command.add("-XX:-CreateCoredumpOnCrash");
+      if (quickStart) {
+        command.add("-XX:TieredStopAtLevel=1");
+      }
       command.addAll(jvmArguments);
       command.add("-cp");
       command.add(classPath());
@@ -219,16 +232,24 @@ final class PeerProcess implements AutoCloseable {
     }
   }
 
-  /** Waits for {@code ready}, and keeps it for later callers too. */
+  /** Waits for {@code ready}; may be asked again. */
   JsonNode awaitReady() {
-    JsonNode ready = await(START, "ready");
+    JsonNode known = ready;
+    if (known == null) {
+      known = await(START, "ready");
+      ready = known;
+    }
+    return known;
+  }
+
+  /** Forgets the events that nobody has waited for. */
+  void forgetEvents() {
     lock.lock();
     try {
-      pending.addFirst(ready);
+      pending.clear();
     } finally {
       lock.unlock();
     }
-    return ready;
   }
 
   String engineId() {

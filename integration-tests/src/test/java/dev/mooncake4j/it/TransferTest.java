@@ -39,6 +39,8 @@ class TransferTest {
   @BeforeEach
   void clean() {
     pair.decoder.zero();
+    pair.prefiller.forgetEvents();
+    pair.decoder.forgetEvents();
   }
 
   @AfterEach
