@@ -105,7 +105,7 @@ public final class EngineLibrary {
     EngineLibrary library = new EngineLibrary(linker, fileOf(linker, member, name), adapter);
     MemorySegment throwaway = adapter.bind(handle, library.loopback());
     if (throwaway.address() != 0) {
-      library.destroyAside(throwaway);
+      library.destroy(throwaway);
     }
     return library;
   }
@@ -140,12 +140,7 @@ public final class EngineLibrary {
     if (engine.address() == 0) {
       throw new LibraryException("the engine does not start: " + explained(), true, null);
     }
-    destroyAside(engine);
-  }
-
-  /** Destroys an engine that was only tried, which may take a second, while others go on. */
-  private void destroyAside(MemorySegment engine) {
-    Thread.ofPlatform().daemon().name("m4j-engine-tried").start(() -> destroy(engine));
+    destroy(engine);
   }
 
   /**
