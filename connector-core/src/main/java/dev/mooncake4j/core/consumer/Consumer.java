@@ -16,6 +16,7 @@ import dev.mooncake4j.core.loop.EventLoop;
 import dev.mooncake4j.core.plan.PlanException;
 import dev.mooncake4j.core.plan.RankPairing;
 import dev.mooncake4j.core.results.ResultQueue;
+import dev.mooncake4j.core.wire.MalformedMessageException;
 import dev.mooncake4j.core.wire.PullEntry;
 import dev.mooncake4j.core.wire.PullRequest;
 import dev.mooncake4j.core.wire.ReleaseRequest;
@@ -52,8 +53,8 @@ public final class Consumer {
    */
   static final long QUARANTINE_NANOS = TimeUnit.SECONDS.toNanos(2);
 
-  /** A release is a courtesy: its answer is not waited for longer. */
-  private static final long RELEASE_NANOS = TimeUnit.SECONDS.toNanos(5);
+  /** The answer to a release or a renewal is not waited for longer. */
+  private static final long COURTESY_NANOS = TimeUnit.SECONDS.toNanos(5);
 
   /** Prefiller ranks that are known to have our layout; past it the layout is sent again. */
   private static final int MAX_KEPT_LAYOUTS = 4096;
@@ -65,6 +66,7 @@ public final class Consumer {
   private final PrefillerConnections connections;
   private final ResultQueue results;
   private final TransferListener listener;
+  private final @Nullable LeaseRenewer leases;
 
   private final Map<String, PullRecord> pulls = new HashMap<>();
   private final Map<String, PullRecord> byTransfer = new HashMap<>();
@@ -91,6 +93,8 @@ public final class Consumer {
     this.connections = new PrefillerConnections(loop, channel);
     this.results = results;
     this.listener = listener;
+    Duration lease = config.leaseDuration();
+    this.leases = lease == null ? null : new LeaseRenewer(loop, lease, this::tell);
   }
 
   /** The caches are registered: pulls can be made, under a new layout id. */
@@ -104,8 +108,11 @@ public final class Consumer {
     local = null;
   }
 
-  /** Takes the pulls of a step. */
+  /** Takes the arrivals and pulls of a step. */
   public void step(StepPlan plan) {
+    if (leases != null && !closed) {
+      plan.arrivals().forEach(leases::watch);
+    }
     Map<EngineKey, List<PullRecord>> byEngine = new LinkedHashMap<>();
     for (StepPlan.Pull pull : plan.pulls()) {
       PullRecord record = accept(pull);
@@ -284,54 +291,74 @@ public final class Consumer {
   }
 
   private void tellReleased(PullRecord record) {
-    byte[] message = WireCodec.encode(new ReleaseRequest(List.of(record.pull.transferId())));
-    directory.find(
+    tell(
         record.pull.remoteEngineId(),
         record.pull.remoteBootstrapAddr(),
+        WireCodec.encode(new ReleaseRequest(List.of(record.pull.transferId()))),
+        (address, response) -> {});
+  }
+
+  /** Sends a courtesy to every rank of an engine that this rank pairs with. */
+  private void tell(
+      String engineId, String bootstrapAddress, byte[] message, LeaseRenewer.Answers answers) {
+    directory.find(
+        engineId,
+        bootstrapAddress,
         PrefillerDirectory.answer(
             addresses -> {
+              if (closed) {
+                return;
+              }
               try {
                 for (String target : targets(addresses)) {
-                  if (!closed && PrefillerConnections.isUsable(target)) {
-                    new Courtesy(target, message).start();
+                  if (PrefillerConnections.isUsable(target)) {
+                    new Courtesy(target, message, answers).start();
                   }
                 }
               } catch (PlanException e) {
-                LOG.debug("transfer_id={} is not released", record.pull.transferId(), e);
+                LOG.debug("engine_id={} is not told: it does not pair with us", engineId, e);
               }
             },
-            reason ->
-                LOG.debug("transfer_id={} is not released: {}", record.pull.transferId(), reason)));
+            reason -> LOG.debug("engine_id={} is not told: {}", engineId, reason)));
   }
 
-  /** A message whose answer is taken and not looked at. */
+  /** A message that nothing waits for: if it fails, time does the rest. */
   private final class Courtesy implements Exchange {
     private final String target;
     private final byte[] message;
+    private final LeaseRenewer.Answers answers;
     private @Nullable Deadline deadline;
 
-    Courtesy(String target, byte[] message) {
+    Courtesy(String target, byte[] message, LeaseRenewer.Answers answers) {
       this.target = target;
       this.message = message;
+      this.answers = answers;
     }
 
     void start() {
       ChannelConnection connection = connections.ask(target, message, this);
       if (connection != null) {
-        deadline = loop.schedule(RELEASE_NANOS, () -> connections.abandon(connection));
+        deadline = loop.schedule(COURTESY_NANOS, () -> connections.abandon(connection));
       }
     }
 
     @Override
     public boolean onReply(byte[] payload) {
-      if (deadline != null) {
-        deadline.cancel();
+      cancelDeadline();
+      try {
+        answers.answered(target, WireCodec.decodeResponse(payload));
+      } catch (MalformedMessageException e) {
+        LOG.debug("addr={} has answered a courtesy with nonsense", target, e);
       }
       return true;
     }
 
     @Override
     public void onClosed(String reason, boolean wasConnected) {
+      cancelDeadline();
+    }
+
+    private void cancelDeadline() {
       if (deadline != null) {
         deadline.cancel();
       }
@@ -472,6 +499,9 @@ public final class Consumer {
   /** The one place where a pull ends. */
   private void end(PullRecord record) {
     record.ended();
+    if (leases != null) {
+      leases.settled(record.pull);
+    }
     pulls.remove(record.pull.requestId(), record);
     releases.remove(record);
     byTransfer.remove(record.pull.transferId(), record);
@@ -517,7 +547,15 @@ public final class Consumer {
     for (PullRecord record : List.copyOf(byTransfer.values())) {
       failUnasked(record, FailureStage.SHUTDOWN, reason, null);
     }
+    if (leases != null) {
+      leases.close();
+    }
     connections.close();
+  }
+
+  /** Leases that are renewed. */
+  public int leases() {
+    return leases == null ? 0 : leases.size();
   }
 
   /** Requests being fetched, or released. */

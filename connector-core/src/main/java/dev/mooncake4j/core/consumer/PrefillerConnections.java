@@ -48,13 +48,21 @@ final class PrefillerConnections {
    * @return the connection, or {@code null} if the question could not even be queued
    */
   @Nullable ChannelConnection ask(String address, byte[] question, Exchange exchange) {
-    ChannelConnection connection = take(address);
-    busy.put(connection, exchange);
-    if (connection.send(question)) {
-      return connection;
+    for (ChannelConnection kept = takeIdle(address); kept != null; kept = takeIdle(address)) {
+      if (kept.send(question)) {
+        busy.put(kept, exchange);
+        return kept;
+      }
+      kept.close();
     }
-    busy.remove(connection);
-    connection.close();
+    String hostAndPort = address.substring("tcp://".length());
+    ChannelConnection fresh =
+        channel.connect(HostAddresses.hostOf(hostAndPort), HostAddresses.portOf(hostAndPort));
+    if (fresh.send(question)) {
+      busy.put(fresh, exchange);
+      return fresh;
+    }
+    fresh.close();
     return null;
   }
 
@@ -63,21 +71,14 @@ final class PrefillerConnections {
     return busy.containsKey(connection) && connection.send(question);
   }
 
-  private ChannelConnection take(String address) {
+  private @Nullable ChannelConnection takeIdle(String address) {
     Deque<Idle> free = idle.get(address);
-    if (free != null) {
-      Idle newest = free.pollLast();
-      if (free.isEmpty()) {
-        idle.remove(address);
-      }
-      if (newest != null) {
-        newest.expiry().cancel();
-        idleByConnection.remove(newest.connection());
-        return newest.connection();
-      }
+    Idle newest = free == null ? null : free.peekLast();
+    if (newest == null) {
+      return null;
     }
-    String hostAndPort = address.substring("tcp://".length());
-    return channel.connect(HostAddresses.hostOf(hostAndPort), HostAddresses.portOf(hostAndPort));
+    forgetIdle(newest.connection());
+    return newest.connection();
   }
 
   /** Whether an address has the form that can be asked. */

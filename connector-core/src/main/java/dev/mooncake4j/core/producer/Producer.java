@@ -102,7 +102,9 @@ public final class Producer {
   /** Takes the sends of a step. */
   public void step(StepPlan plan) {
     for (StepPlan.Announcement announcement : plan.announcements()) {
-      announce(announcement.requestId(), announcement.transferId());
+      if (!closed) {
+        announce(announcement.requestId(), announcement.transferId());
+      }
     }
     Map<ServedPull, List<Pinned>> startable = new LinkedHashMap<>();
     for (StepPlan.Ready ready : plan.ready()) {
@@ -139,7 +141,7 @@ public final class Producer {
 
   private void ready(StepPlan.Ready ready, Map<ServedPull, List<Pinned>> startable) {
     String transferId = ready.transferId();
-    SendRecord send = announce(ready.requestId(), transferId);
+    SendRecord send = closed ? null : announce(ready.requestId(), transferId);
     if (send == null) {
       // Its blocks were given to us and nobody will fetch them under this id.
       results.sent(ready.requestId(), transferId, SendEnd.RELEASED);

@@ -402,7 +402,7 @@ public final class MooncakeWorker implements KvWorker {
         consumer == null ? 0 : consumer.pulls(),
         producer == null ? 0 : producer.sends(),
         producer == null ? 0 : producer.waitingPulls(),
-        producer == null ? 0 : producer.leases(),
+        (producer == null ? 0 : producer.leases()) + (consumer == null ? 0 : consumer.leases()),
         consumer == null ? 0 : consumer.quarantinedBlocks(),
         engineThreads == null ? 0 : engineThreads.pending(),
         figures.liveBatches(),

@@ -11,6 +11,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -68,7 +69,19 @@ final class WorkerLoop implements SideChannel.Events {
       dead = true;
       LOG.error("the worker loop died: the connector is unhealthy, restart it", e);
       failAll("the worker loop died: " + e);
+      refuseAll();
     }
+  }
+
+  /** The side channel is lost; whatever is still asked of the loop is refused, not left to hang. */
+  private void refuseAll() {
+    Thread driver = Thread.currentThread();
+    events.onWakeup(() -> LockSupport.unpark(driver));
+    while (!stopping) {
+      events.runDue();
+      LockSupport.parkNanos(this, events.untilNext(MAX_WAIT_NANOS));
+    }
+    events.runDue();
   }
 
   /** One turn: what is due, then frames, waiting for them for at most the given time. */
@@ -156,6 +169,7 @@ final class WorkerLoop implements SideChannel.Events {
     stopping = true;
     channel.wakeup();
     Thread driver = thread;
+    LockSupport.unpark(driver);
     boolean ended = true;
     if (driver != null && !driver.equals(Thread.currentThread())) {
       try {
