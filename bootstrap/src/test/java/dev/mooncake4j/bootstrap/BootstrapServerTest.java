@@ -10,8 +10,10 @@ import static org.assertj.core.api.InstanceOfAssertFactories.type;
 
 import dev.mooncake4j.bootstrap.BootstrapException.Reason;
 import java.io.IOException;
+import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ExecutorService;
@@ -170,6 +172,20 @@ class BootstrapServerTest {
             .as(addr)
             .isEqualTo(400);
       }
+    }
+  }
+
+  @Test
+  void aHostThatSaysNothingIsNotKnownToBeGone() throws IOException {
+    try (ServerSocket full = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+        // Its queue holds these two, and the kernel drops what comes after them.
+        RawHttp first = new RawHttp(full.getLocalPort());
+        RawHttp second = new RawHttp(full.getLocalPort());
+        ServerFixture fixture =
+            new ServerFixture(config -> config.withProbeTimeout(Duration.ofMillis(50)))) {
+      assertThat(List.of(first, second)).isNotEmpty();
+      fixture.server.register(worker("old", 0, addr(full)));
+      assertThat(fixture.register(worker("new", 0, "tcp://h:1")).status()).isEqualTo(400);
     }
   }
 

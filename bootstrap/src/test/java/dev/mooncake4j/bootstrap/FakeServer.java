@@ -85,7 +85,8 @@ final class FakeServer implements AutoCloseable {
       try {
         Socket socket = listening.accept();
         sockets.add(socket);
-        Thread.ofVirtual().start(() -> serve(socket));
+        // Not virtual: their pollers' descriptors would look like leaks.
+        Thread.ofPlatform().daemon().name("fake-server").start(() -> serve(socket));
       } catch (IOException e) {
         return;
       }

@@ -50,17 +50,20 @@ class LifecycleTest {
   }
 
   private static void assertNothingStays(Cycle cycle) throws Exception {
-    // Once beforehand, for what is loaded and opened for good.
-    cycle.run(-1);
+    // Some beforehand, for what is loaded and opened for good.
+    for (int i = 0; i < 5; i++) {
+      cycle.run(i);
+    }
     noThreads();
     long before = descriptors();
     for (int i = 0; i < CYCLES; i++) {
       cycle.run(i);
     }
     noThreads();
+    // The JVM opens some of its own now and then; what leaks in one cycle of ten is more.
     await("descriptors")
         .atMost(Duration.ofSeconds(30))
-        .untilAsserted(() -> assertThat(descriptors()).isLessThanOrEqualTo(before + 3));
+        .untilAsserted(() -> assertThat(descriptors()).isLessThanOrEqualTo(before + CYCLES / 10));
   }
 
   private static void noThreads() {
