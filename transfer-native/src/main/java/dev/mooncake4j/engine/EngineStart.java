@@ -137,12 +137,12 @@ record EngineStart(MemorySegment handle, int port, String transport) {
   }
 
   private static int portOf(MemorySegment handle) {
-    String address = EngineLibrary.address(handle);
-    try {
-      return HostAddresses.portOf(address);
-    } catch (IllegalArgumentException e) {
-      throw new TransferEngineException("getLocalIpAndPort", 0, "address=" + address, e);
+    int port = EngineLibrary.port(handle);
+    if (port < 0) {
+      throw new TransferEngineException(
+          "getLocalIpAndPort", 0, "the engine does not tell its port", null);
     }
+    return port;
   }
 
   private static List<String> rdmaDevices() {

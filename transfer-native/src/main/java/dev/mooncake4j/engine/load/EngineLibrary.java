@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -89,6 +90,7 @@ public final class EngineLibrary {
         throw new LibraryException(file + " does not load: " + e.getMessage(), false, e);
       }
       EngineLibrary library = new EngineLibrary(linker, file, null);
+      linkHotCalls();
       library.tryOut();
       return library;
     }
@@ -103,6 +105,7 @@ public final class EngineLibrary {
     }
     Adapter adapter = Adapter.load();
     EngineLibrary library = new EngineLibrary(linker, fileOf(linker, member, name), adapter);
+    linkHotCalls();
     MemorySegment throwaway = adapter.bind(handle, library.loopback());
     if (throwaway.address() != 0) {
       library.destroy(throwaway);
@@ -132,6 +135,19 @@ public final class EngineLibrary {
   private static Path fileOf(DynamicLinker linker, MemorySegment address, String name) {
     Path file = linker.fileOf(address);
     return file == null ? Path.of(name) : file;
+  }
+
+  /** Links what the first transfer calls, which takes some ten milliseconds, before it does. */
+  private static void linkHotCalls() {
+    List<MethodHandle> linked =
+        List.of(
+            TransferEngineC.openSegment$handle(),
+            TransferEngineC.registerLocalMemory$handle(),
+            TransferEngineC.allocateBatchID$handle(),
+            TransferEngineC.submitTransfer$handle(),
+            TransferEngineC.getTransferStatus$handle(),
+            TransferEngineC.freeBatchID$handle());
+    assert !linked.isEmpty();
   }
 
   /** One real engine, so that what cannot work is found here and not at the first transfer. */
@@ -168,12 +184,21 @@ public final class EngineLibrary {
     }
   }
 
-  /** {@code host:port} of an engine. */
-  public static String address(MemorySegment engine) {
+  /** The port that peers reach an engine at, or -1. */
+  public static int port(MemorySegment engine) {
+    String address;
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment text = arena.allocate(512);
-      int code = TransferEngineC.getLocalIpAndPort(engine, text, text.byteSize());
-      return code == 0 ? text.getString(0) : "";
+      if (TransferEngineC.getLocalIpAndPort(engine, text, text.byteSize()) != 0) {
+        return -1;
+      }
+      address = text.getString(0);
+    }
+    // An IPv6 address comes without brackets.
+    try {
+      return Integer.parseInt(address.substring(address.lastIndexOf(':') + 1));
+    } catch (NumberFormatException e) {
+      return -1;
     }
   }
 
@@ -182,7 +207,7 @@ public final class EngineLibrary {
    * engine's listener does not notice at once.
    */
   public void destroy(MemorySegment engine) {
-    ListenerWaker waker = ListenerWaker.start(address(engine));
+    ListenerWaker waker = ListenerWaker.start(port(engine));
     try {
       TransferEngineC.destroyTransferEngine(engine);
     } finally {

@@ -1,6 +1,5 @@
 package dev.mooncake4j.engine.load;
 
-import dev.mooncake4j.connector.HostAddresses;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -21,17 +20,12 @@ final class ListenerWaker {
 
   private ListenerWaker() {}
 
-  /** Starts to knock at the port of {@code host:port} on this machine. */
-  static ListenerWaker start(String hostAndPort) {
+  /** Starts to knock at a port of this machine, unless it is -1. */
+  static ListenerWaker start(int port) {
     ListenerWaker waker = new ListenerWaker();
-    try {
-      InetSocketAddress address =
-          new InetSocketAddress(
-              InetAddress.getLoopbackAddress(), HostAddresses.portOf(hostAndPort));
+    if (port >= 0) {
+      InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
       Thread.ofPlatform().daemon().name("m4j-engine-waker").start(() -> waker.knock(address));
-    } catch (IllegalArgumentException e) {
-      // An engine without an address has no listener.
-      waker.stop();
     }
     return waker;
   }
