@@ -18,9 +18,10 @@ public final class EmbeddingExample {
   /**
    * A prefiller: compute the prompt's KV, hand the blocks over, free them when they are fetched.
    */
-  static void prefill(KvConnector connector, KvWorker worker, String transferId, BlockIds blocks)
+  static void prefill(
+      KvConnector connector, KvWorker worker, KvTransferParams params, BlockIds blocks)
       throws InterruptedException {
-    var request = new KvRequest("p-1", 64, KvTransferParams.forPrefiller(transferId));
+    var request = new KvRequest("p-1", 64, params); // the request's kv_transfer_params
     connector.scheduler().onRequestArrived(request);
     connector.scheduler().onBlocksAllocated(request, BlockIds.none(), 0);
     worker.startStep(connector.scheduler().buildStep()); // the transfer is announced
@@ -37,10 +38,10 @@ public final class EmbeddingExample {
   }
 
   /** A decoder: ask for the blocks, go on with other work, decode when they are in place. */
-  static boolean decode(KvConnector connector, KvWorker worker, String transferId, BlockIds blocks)
+  static boolean decode(
+      KvConnector connector, KvWorker worker, KvTransferParams params, BlockIds blocks)
       throws InterruptedException {
-    var prefiller = KvTransferParams.forDecoder(transferId, "prefiller-1", "http://127.0.0.1:8998");
-    var request = new KvRequest("d-1", 64, prefiller);
+    var request = new KvRequest("d-1", 64, params);
     connector.scheduler().onRequestArrived(request);
     MatchedTokens remote = connector.scheduler().matchedTokens(request, 0); // 64 tokens, async
     connector.scheduler().onBlocksAllocated(request, blocks, remote.tokens());

@@ -1,0 +1,92 @@
+package dev.mooncake4j.examples;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.connector.ConnectorConfig;
+import dev.mooncake4j.connector.KvCacheLayout;
+import dev.mooncake4j.connector.KvConnector;
+import dev.mooncake4j.connector.KvMemory;
+import dev.mooncake4j.connector.KvRole;
+import dev.mooncake4j.connector.KvTransferParams;
+import dev.mooncake4j.connector.KvWorker;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+/** Runs the README's example as it stands, on the real engine. */
+class EmbeddingExampleTest {
+  private static final int BLOCK_BYTES = 4096;
+  private static final int BLOCKS = 8;
+  private static final List<String> LAYERS = List.of("model.layers.0", "model.layers.1");
+
+  @Test
+  void theBlocksOfTheReadmesExampleArrive() throws Exception {
+    try (Arena arena = Arena.ofShared();
+        KvConnector prefiller = open(KvRole.PRODUCER);
+        KvConnector decoder = open(KvRole.CONSUMER)) {
+      MemorySegment source = cache(arena);
+      MemorySegment target = cache(arena);
+      source.fill((byte) 7);
+      KvWorker sending = register(prefiller, source);
+      KvWorker receiving = register(decoder, target);
+      String bootstrap = String.valueOf(prefiller.bootstrapAddress());
+
+      CompletableFuture<Void> prefill =
+          CompletableFuture.runAsync(
+              () -> {
+                try {
+                  EmbeddingExample.prefill(
+                      prefiller,
+                      sending,
+                      KvTransferParams.forPrefiller("x-1"),
+                      BlockIds.of(5, 0, 3, 1));
+                } catch (InterruptedException e) {
+                  throw new IllegalStateException(e);
+                }
+              });
+      boolean received =
+          EmbeddingExample.decode(
+              decoder,
+              receiving,
+              KvTransferParams.forDecoder("x-1", "prefiller-1", bootstrap),
+              BlockIds.of(2, 4, 6, 7));
+
+      assertThat(received).isTrue();
+      prefill.get(30, TimeUnit.SECONDS);
+      for (int layer = 0; layer < LAYERS.size(); layer++) {
+        for (int block = 0; block < BLOCKS; block++) {
+          MemorySegment bytes =
+              target.asSlice((long) (layer * BLOCKS + block) * BLOCK_BYTES, BLOCK_BYTES);
+          byte expected = (byte) (block == 2 || block == 4 || block >= 6 ? 7 : 0);
+          assertThat(bytes.toArray(java.lang.foreign.ValueLayout.JAVA_BYTE)).containsOnly(expected);
+        }
+      }
+    }
+  }
+
+  private static KvConnector open(KvRole role) {
+    return KvConnector.open(
+        ConnectorConfig.builder()
+            .role(role)
+            .engineId(role.isProducer() ? "prefiller-1" : "decoder-1")
+            .host("127.0.0.1")
+            .bootstrapPort(0)
+            .protocol("tcp")
+            .build());
+  }
+
+  private static MemorySegment cache(Arena arena) {
+    return arena.allocate((long) LAYERS.size() * BLOCKS * BLOCK_BYTES, 4096);
+  }
+
+  private static KvWorker register(KvConnector connector, MemorySegment cache) {
+    KvWorker worker = connector.openWorker();
+    worker.registerKvCaches(
+        KvCacheLayout.layersInOne(KvMemory.host(cache), LAYERS, BLOCK_BYTES, BLOCKS));
+    return worker;
+  }
+}
