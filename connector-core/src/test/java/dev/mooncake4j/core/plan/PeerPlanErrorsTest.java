@@ -164,6 +164,8 @@ class PeerPlanErrorsTest {
     // The other stage: no layer in common, nothing to copy.
     assertThat(copies(PeerPlan.prepare(stage, peer(b)), BlockIds.of(1))).isZero();
     refused(() -> PeerPlan.prepare(stage, peer(a, a, b)), Reason.LAYER_SET, "layer=a");
+    LocalCache twoPieces = local(new RankLayout(0, 1, 0, 2, 0), ONE_GROUP, a, a);
+    refused(() -> PeerPlan.prepare(twoPieces, peer(a, b)), Reason.LAYER_SET, "layer=a");
   }
 
   @Test
@@ -263,6 +265,17 @@ class PeerPlanErrorsTest {
                 peer(region("a", 0, 1 << 30, 2048))),
         Reason.KV_BLOCK_LENGTH,
         "mla=true");
+  }
+
+  @Test
+  void aStateIsCutByRankAndNotByHead() {
+    KvCacheSpec mamba = new KvCacheSpec(List.of(KvCacheGroup.mamba(16)), 1, false, 1);
+    LocalCache local = local(RankLayout.single(), mamba, region("a", 0, 1 << 20, 2048));
+    PeerPlan plan =
+        PeerPlan.prepare(local, new PeerLayout(1, 2, 1, List.of(region("a", 0, 1 << 30, 1024))));
+    plan.plan(BlockIds.of(1), BlockIds.of(1), runs, out);
+    assertThat(out.source(0)).isEqualTo((1 << 20) + 4096 + 1024);
+    assertThat(out.length(0)).isEqualTo(1024);
   }
 
   private static int copies(PeerPlan plan, BlockIds ids) {

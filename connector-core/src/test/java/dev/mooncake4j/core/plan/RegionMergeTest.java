@@ -125,6 +125,9 @@ class RegionMergeTest {
     KvMemory memory = KvMemory.device(HERE, 4 * 8192 - 1, "cuda:0");
     KvCacheRegion slice = new KvCacheRegion("a", 0, 0, memory, 0, 8192, 1024, 4, List.of(), 0);
     assertThat(TransferRegion.of(slice).rowOffset()).isEqualTo(-1);
+    // A first row that would begin before the memory.
+    KvCacheRegion outside = new KvCacheRegion("a", 0, 0, memory, 0, 8192, 1024, 3, List.of(), 64);
+    assertThat(TransferRegion.of(outside).rowOffset()).isEqualTo(-1);
   }
 
   private static TransferRegion slice(
