@@ -22,6 +22,7 @@ public final class DescriptorList implements AutoCloseable {
   private MemorySegment entries;
   private int capacity;
   private int size;
+  private int fence;
   private long bytes;
 
   /** An empty list. */
@@ -45,7 +46,7 @@ public final class DescriptorList implements AutoCloseable {
    */
   public void add(long source, long destination, long length) {
     int n = size;
-    if (n > 0) {
+    if (n > fence) {
       long last = (n - 1) * ENTRY;
       long lastLength = entries.get(LONG, last + 16);
       if (entries.get(LONG, last) + lastLength == source
@@ -64,6 +65,11 @@ public final class DescriptorList implements AutoCloseable {
     entries.set(LONG, at + 16, length);
     size = n + 1;
     bytes += length;
+  }
+
+  /** What is added from here on is not merged with what was added before. */
+  public void fence() {
+    fence = size;
   }
 
   private void grow() {
@@ -115,6 +121,7 @@ public final class DescriptorList implements AutoCloseable {
   /** Empties the list and keeps its memory. */
   public void clear() {
     size = 0;
+    fence = 0;
     bytes = 0;
   }
 

@@ -56,6 +56,23 @@ class DescriptorListTest {
   }
 
   @Test
+  void mergesNothingAcrossAFence() {
+    try (DescriptorList list = new DescriptorList()) {
+      list.fence();
+      list.add(1000, 5000, 10);
+      list.fence();
+      list.add(1010, 5010, 10);
+      list.add(1020, 5020, 10);
+      assertThat(list.size()).isEqualTo(2);
+      assertThat(list.length(1)).isEqualTo(20);
+      list.clear();
+      list.add(1, 2, 3);
+      list.add(4, 5, 6);
+      assertThat(list.size()).isEqualTo(1);
+    }
+  }
+
+  @Test
   void mergesPastFourGibibytes() {
     try (DescriptorList list = new DescriptorList()) {
       long piece = 3L << 30;

@@ -219,6 +219,8 @@ public final class PeerPlan {
     runs.fill(local, remote, skipNull);
     check(runs, out);
     for (Copy copy : copies) {
+      // Regions that touch may be registered apart, and one write must not span two registrations.
+      out.fence();
       if (copy.whole()) {
         addRuns(copy, runs, out);
       } else {
