@@ -7,7 +7,8 @@ import java.util.List;
 /**
  * How a bootstrap server listens, and how much it bears from its clients.
  *
- * @param host the address to bind, {@code 0.0.0.0} for all
+ * @param host the address to bind, {@code 0.0.0.0} for all; kept without the brackets of an IPv6
+ *     literal
  * @param port the port to bind, 0 for any free one
  * @param requestTimeout how long a client may take to send one request, or to take its answer; 1 ms
  *     to an hour
@@ -31,6 +32,9 @@ public record BootstrapServerConfig(
    * @throws IllegalArgumentException naming every value that is outside its range
    */
   public BootstrapServerConfig {
+    if (host.startsWith("[") && host.endsWith("]")) {
+      host = host.substring(1, host.length() - 1);
+    }
     List<String> problems = new ArrayList<>();
     if (host.isBlank()) {
       problems.add("host is empty: give the address to bind, 0.0.0.0 for all");

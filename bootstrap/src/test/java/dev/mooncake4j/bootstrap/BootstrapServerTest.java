@@ -7,11 +7,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.InstanceOfAssertFactories.type;
+import static org.junit.jupiter.api.Assumptions.abort;
 
 import dev.mooncake4j.bootstrap.BootstrapException.Reason;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.net.URI;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -56,6 +58,29 @@ class BootstrapServerTest {
       assertThatThrownBy(() -> BootstrapServer.start(config))
           .isInstanceOf(BootstrapException.class)
           .hasMessageContaining(host);
+    }
+  }
+
+  @Test
+  void listensOnIpv6AsWell() throws Exception {
+    try (BootstrapClient client =
+        new BootstrapClient(BootstrapClientConfig.withTimeout(Duration.ofSeconds(20)))) {
+      for (String host : new String[] {"::1", "[::1]"}) {
+        BootstrapServer server;
+        try {
+          server = BootstrapServer.start(BootstrapServerConfig.onPort(0).withHost(host));
+        } catch (BootstrapException e) {
+          assertThat(e).hasMessageContaining("address=[::1]:0");
+          abort("this host has no IPv6: " + e.getMessage());
+          return;
+        }
+        try (server) {
+          client.register(BootstrapAddress.of(host, server.port()), worker("e", 0, "tcp://h:1"));
+          URI bare = BootstrapAddress.parse("http://::1:" + server.port());
+          assertThat(client.query(bare).toCompletableFuture().get(20, TimeUnit.SECONDS).engine("e"))
+              .isNotNull();
+        }
+      }
     }
   }
 

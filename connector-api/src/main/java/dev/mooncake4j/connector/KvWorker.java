@@ -34,7 +34,9 @@ public interface KvWorker extends AutoCloseable {
   StepResult poll();
 
   /**
-   * Waits until there is something to report, or for the given time.
+   * Waits until there is something to report, or for the given time. Not for a thread of the common
+   * {@link java.util.concurrent.ForkJoinPool}: it may have only one, and the JDK's HTTP client, which
+   * asks bootstrap servers, needs it.
    *
    * @return empty when the time has passed, or the worker is closed
    */

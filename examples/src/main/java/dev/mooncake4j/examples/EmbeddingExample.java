@@ -15,9 +15,7 @@ public final class EmbeddingExample {
   private EmbeddingExample() {}
 
   // @start region=embedding
-  /**
-   * A prefiller: compute the prompt's KV, hand the blocks over, free them when they are fetched.
-   */
+  /** A prefiller: compute the KV, hand the blocks over, free them when they are fetched. */
   static void prefill(
       KvConnector connector, KvWorker worker, KvTransferParams params, BlockIds blocks)
       throws InterruptedException {

@@ -17,7 +17,7 @@ class ReadmeTest {
         Files.readString(
             root.resolve("examples/src/main/java/dev/mooncake4j/examples/EmbeddingExample.java"));
     String compiled =
-        between(source, "// @start region=embedding\n", "  // @end").stripIndent().strip();
+        between(source, "// @start region=embedding\n", "  // @end").stripTrailing().stripIndent();
     String shown =
         between(
                 Files.readString(root.resolve("README.md")),

@@ -13,7 +13,7 @@ import dev.mooncake4j.connector.KvWorker;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
@@ -35,19 +35,17 @@ class EmbeddingExampleTest {
       KvWorker receiving = register(decoder, target);
       String bootstrap = String.valueOf(prefiller.bootstrapAddress());
 
-      CompletableFuture<Void> prefill =
-          CompletableFuture.runAsync(
+      FutureTask<Boolean> prefill =
+          new FutureTask<>(
               () -> {
-                try {
-                  EmbeddingExample.prefill(
-                      prefiller,
-                      sending,
-                      KvTransferParams.forPrefiller("x-1"),
-                      BlockIds.of(5, 0, 3, 1));
-                } catch (InterruptedException e) {
-                  throw new IllegalStateException(e);
-                }
+                EmbeddingExample.prefill(
+                    prefiller,
+                    sending,
+                    KvTransferParams.forPrefiller("x-1"),
+                    BlockIds.of(5, 0, 3, 1));
+                return true;
               });
+      Thread.ofPlatform().name("prefill").daemon().start(prefill);
       boolean received =
           EmbeddingExample.decode(
               decoder,
@@ -56,7 +54,7 @@ class EmbeddingExampleTest {
               BlockIds.of(2, 4, 6, 7));
 
       assertThat(received).isTrue();
-      prefill.get(30, TimeUnit.SECONDS);
+      assertThat(prefill.get(30, TimeUnit.SECONDS)).isTrue();
       for (int layer = 0; layer < LAYERS.size(); layer++) {
         for (int block = 0; block < BLOCKS; block++) {
           MemorySegment bytes =

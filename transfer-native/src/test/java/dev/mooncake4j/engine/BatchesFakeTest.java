@@ -319,6 +319,34 @@ class BatchesFakeTest {
   }
 
   @Test
+  void nothingUncheckedReachesTheEngine() {
+    long from = source.address();
+    long to = target.address();
+    long[][] bad = {
+      {from, 0, 8},
+      {from, -8, 8},
+      {from, Long.MAX_VALUE - 3, 8},
+      {from - 1, to, 8},
+      {from + source.byteSize() - 4, to, 8},
+      {from, to, Long.MAX_VALUE},
+    };
+    for (long[] one : bad) {
+      try (DescriptorList list = list(300)) {
+        list.add(one[0], one[1], one[2]);
+        WriteResult result = sender.write(peer(), list, PATIENT);
+        assertThat(result.status()).isEqualTo(WriteResult.Status.FAILED);
+        assertThat(result.message())
+            .contains(
+                "descriptor=300",
+                "source=0x" + Long.toHexString(one[0]),
+                "destination=0x" + Long.toHexString(one[1]),
+                "length=" + one[2]);
+      }
+    }
+    assertThat(FakeEngine.count("submits")).isZero();
+  }
+
+  @Test
   void aHandleIsAskedForOnceAndAgainAfterAFailure() {
     assertThat(write(1, PATIENT).isCompleted()).isTrue();
     assertThat(write(1, PATIENT).isCompleted()).isTrue();

@@ -23,6 +23,12 @@ final class EngineEnvironment {
     put(linker, set, "MC_TCP_MAX_QUEUED_TRANSFERS_PER_PEER", "65535");
     put(linker, set, "MC_TCP_MAX_PENDING_ADMISSIONS_PER_PEER", "65535");
     put(linker, set, "MC_TCP_ADMISSION_TIMEOUT_MS", "60000");
+    // Where a peer stands still the engine drops the connection after 30 s and calls the write
+    // failed, though bytes in the peer's socket are still written when it goes on: a failed write
+    // would not be quiet. The connector's own deadline ends the waiting, and quiet is when the
+    // connection has ended.
+    put(linker, set, "MC_TCP_PROGRESS_TIMEOUT_SEC", "86400");
+    put(linker, set, "MC_TCP_STATUS_TIMEOUT_SEC", "86400");
     // Releases before 0.3.13 open a connection for each descriptor unless told: a hundred times
     // slower in 0.3.12.
     put(linker, set, "MC_TCP_ENABLE_CONNECTION_POOL", "1");
