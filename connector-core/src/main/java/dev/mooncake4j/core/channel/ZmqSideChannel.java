@@ -41,6 +41,12 @@ public final class ZmqSideChannel implements SideChannel {
   /** The largest message that is taken; a larger one ends its connection. */
   private static final long MAX_MESSAGE_BYTES = 64L << 20;
 
+  /**
+   * How long the last answers may take to leave when this closes: a decoder that waits is told in
+   * time also where the machine is busy, and one that takes no bytes holds nobody up for long.
+   */
+  private static final int ANSWER_LINGER_MILLIS = 500;
+
   private static final int HEARTBEAT_MILLIS = 2_000;
   private static final int HEARTBEAT_TIMEOUT_MILLIS = 6_000;
 
@@ -222,6 +228,10 @@ public final class ZmqSideChannel implements SideChannel {
       connection.close();
     }
     poller.close();
+    if (router != null) {
+      router.setLinger(ANSWER_LINGER_MILLIS);
+      router.close();
+    }
     context.close();
     wakeup.close();
   }
