@@ -368,11 +368,11 @@ public final class Producer {
       now.add(new Pinned(entry, send));
       return;
     }
-    Tombstones.Tombstone past = tombstones.get(entry.transferId());
+    boolean past = send == null && tombstones.get(entry.transferId()) != null;
     if (send != null && send.isReleasedWhenReady()) {
       pull.failed(entry.requestId(), "transfer_id=" + entry.transferId() + " was released");
-    } else if (past != null && (send == null || send.state() == SendRecord.State.ENDING)) {
-      pull.failed(entry.requestId(), "transfer_id=" + entry.transferId() + " " + past.text());
+    } else if (past || (send != null && send.state() == SendRecord.State.ENDING)) {
+      pull.failed(entry.requestId(), pastText(entry.transferId()));
     } else if (waitingCount >= MAX_WAITING) {
       pull.failed(
           entry.requestId(),
@@ -380,6 +380,12 @@ public final class Producer {
     } else {
       await(pull, entry);
     }
+  }
+
+  /** What became of a transfer that is over or ending, for a decoder that asks. */
+  private String pastText(String transferId) {
+    Tombstones.Tombstone past = tombstones.get(transferId);
+    return "transfer_id=" + transferId + " " + (past == null ? "is over" : past.text());
   }
 
   private void await(ServedPull pull, PullEntry entry) {
@@ -417,10 +423,8 @@ public final class Producer {
         pull.ok(pinned.entry().requestId());
         served(pull, pinned.send());
       } else if (pinned.send().state() != SendRecord.State.READY) {
-        // Served to the last rank by an entry before it in the same pull.
-        pull.failed(
-            pinned.entry().requestId(),
-            "transfer_id=" + pinned.send().transferId + " is asked for twice in one pull");
+        // Served to the last rank by an entry or a pull just before it.
+        pull.failed(pinned.entry().requestId(), pastText(pinned.send().transferId));
       } else {
         pinned.send().beginWrite();
         toWrite.add(pinned);
