@@ -22,8 +22,10 @@ import dev.mooncake4j.core.wire.RenewRequest;
 import dev.mooncake4j.core.wire.WireCodec;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BiConsumer;
@@ -40,8 +42,10 @@ import org.slf4j.LoggerFactory;
 public final class Producer {
   private static final Logger LOG = LoggerFactory.getLogger(Producer.class);
 
+  private static final String NO_CACHES = "the prefiller has no kv caches registered";
+
   /** Requests of decoders that wait for a prefill; past it further ones are refused at once. */
-  private static final int MAX_WAITING = 65_536;
+  static final int MAX_WAITING = 65_536;
 
   private final EventLoop loop;
   private final RankLayout rank;
@@ -52,6 +56,7 @@ public final class Producer {
 
   private final Map<String, SendRecord> sends = new HashMap<>();
   private final Map<String, List<Waiting>> waiting = new HashMap<>();
+  private final PendingReleases releases = new PendingReleases();
   private final Tombstones tombstones;
   private @Nullable PeerLayouts layouts;
   private @Nullable TransferRunner runner;
@@ -94,15 +99,17 @@ public final class Producer {
     runner = transfers;
   }
 
-  /** The caches are no longer registered: pulls are refused until they are again. */
+  /** The caches are no longer registered: nothing is read from them until they are again. */
   public void detach() {
     layouts = null;
   }
 
   /** Takes the sends of a step. */
   public void step(StepPlan plan) {
-    for (StepPlan.Announcement announcement : plan.announcements()) {
-      announce(announcement.requestId(), announcement.transferId());
+    if (!closed) {
+      for (StepPlan.Announcement announcement : plan.announcements()) {
+        announce(announcement.requestId(), announcement.transferId());
+      }
     }
     Map<ServedPull, List<Pinned>> startable = new LinkedHashMap<>();
     for (StepPlan.Ready ready : plan.ready()) {
@@ -139,9 +146,9 @@ public final class Producer {
 
   private void ready(StepPlan.Ready ready, Map<ServedPull, List<Pinned>> startable) {
     String transferId = ready.transferId();
-    SendRecord send = announce(ready.requestId(), transferId);
+    SendRecord send = closed ? null : announce(ready.requestId(), transferId);
     if (send == null) {
-      // Its blocks were given to us and nobody will fetch them under this id.
+      // Its blocks were given to us and nobody will fetch them: under this id, or at all.
       results.sent(ready.requestId(), transferId, SendEnd.RELEASED);
       return;
     }
@@ -234,6 +241,7 @@ public final class Producer {
     if (why != null) {
       results.sent(send.requestId, send.transferId, why);
     }
+    releases.quiet(send.transferId).forEach(this::answer);
   }
 
   private void refuseWaiting(String transferId, String text) {
@@ -279,10 +287,26 @@ public final class Producer {
   private void releaseAll(PeerIdentity from, List<String> transferIds) {
     List<String> held = new ArrayList<>();
     List<String> unknown = new ArrayList<>();
-    for (String transferId : transferIds) {
+    List<String> beingWritten = new ArrayList<>();
+    for (String transferId : new LinkedHashSet<>(transferIds)) {
       (release(transferId) ? held : unknown).add(transferId);
+      SendRecord send = sends.get(transferId);
+      if (send != null && send.state() == SendRecord.State.ENDING) {
+        beingWritten.add(transferId);
+      }
     }
-    reply(from, PullResponse.finished(held, unknown, null, 0));
+    if (beingWritten.isEmpty()) {
+      answer(new PendingReleases.Pending(from, held, unknown, 0));
+    } else if (releases.isFull()) {
+      reply(from, PullResponse.error("the prefiller lets no more releases wait", 0));
+    } else {
+      releases.add(
+          new PendingReleases.Pending(from, held, unknown, beingWritten.size()), beingWritten);
+    }
+  }
+
+  private void answer(PendingReleases.Pending release) {
+    reply(release.from, PullResponse.finished(release.held, release.unknown, null, 0));
   }
 
   private void renew(PeerIdentity from, List<String> transferIds) {
@@ -316,11 +340,7 @@ public final class Producer {
   private void serve(PeerIdentity from, PullRequest pull) {
     PeerLayouts known = layouts;
     if (closed || known == null) {
-      reply(
-          from,
-          PullResponse.error(
-              closed ? "the prefiller is closing" : "the prefiller has no kv caches registered",
-              0));
+      reply(from, PullResponse.error(closed ? "the prefiller is closing" : NO_CACHES, 0));
       return;
     }
     boolean releaseOnly = pull.entries().stream().allMatch(e -> e.blocks().isEmpty());
@@ -425,6 +445,9 @@ public final class Producer {
       } else if (pinned.send().state() != SendRecord.State.READY) {
         // Served to the last rank by an entry or a pull just before it.
         pull.failed(pinned.entry().requestId(), pastText(pinned.send().transferId));
+      } else if (layouts == null) {
+        // Given back while the pull waited: the memory may be anyone's.
+        pull.failed(pinned.entry().requestId(), NO_CACHES);
       } else {
         pinned.send().beginWrite();
         toWrite.add(pinned);
@@ -439,9 +462,17 @@ public final class Producer {
     if (plan == null || transfers == null) {
       throw new IllegalStateException("blocks are asked for in a pull that was not planned");
     }
-    transfers.submit(
-        new TransferJob(pull.session, plan, List.copyOf(parts)),
-        outcome -> loop.post(() -> transferred(pull, toWrite, outcome)));
+    try {
+      transfers.submit(
+          new TransferJob(pull.session, plan, List.copyOf(parts)),
+          outcome -> loop.post(() -> transferred(pull, toWrite, outcome)));
+    } catch (RuntimeException e) {
+      // Unpinned again and told by request: an error for the whole pull would leave others out.
+      LOG.error("a transfer to peer={} could not be started", pull.session, e);
+      List<@Nullable String> reasons =
+          Collections.nCopies(toWrite.size(), "the prefiller could not start the transfer: " + e);
+      transferred(pull, toWrite, new TransferJob.Outcome(reasons, false, 0, 0, 0));
+    }
   }
 
   private void transferred(ServedPull pull, List<Pinned> written, TransferJob.Outcome outcome) {
