@@ -22,8 +22,10 @@ import dev.mooncake4j.core.wire.RenewRequest;
 import dev.mooncake4j.core.wire.WireCodec;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BiConsumer;
@@ -40,8 +42,10 @@ import org.slf4j.LoggerFactory;
 public final class Producer {
   private static final Logger LOG = LoggerFactory.getLogger(Producer.class);
 
+  private static final String NO_CACHES = "the prefiller has no kv caches registered";
+
   /** Requests of decoders that wait for a prefill; past it further ones are refused at once. */
-  private static final int MAX_WAITING = 65_536;
+  static final int MAX_WAITING = 65_536;
 
   private final EventLoop loop;
   private final RankLayout rank;
@@ -52,6 +56,7 @@ public final class Producer {
 
   private final Map<String, SendRecord> sends = new HashMap<>();
   private final Map<String, List<Waiting>> waiting = new HashMap<>();
+  private final PendingReleases releases = new PendingReleases();
   private final Tombstones tombstones;
   private @Nullable PeerLayouts layouts;
   private @Nullable TransferRunner runner;
@@ -94,15 +99,15 @@ public final class Producer {
     runner = transfers;
   }
 
-  /** The caches are no longer registered: pulls are refused until they are again. */
+  /** The caches are no longer registered: nothing is read from them until they are again. */
   public void detach() {
     layouts = null;
   }
 
   /** Takes the sends of a step. */
   public void step(StepPlan plan) {
-    for (StepPlan.Announcement announcement : plan.announcements()) {
-      if (!closed) {
+    if (!closed) {
+      for (StepPlan.Announcement announcement : plan.announcements()) {
         announce(announcement.requestId(), announcement.transferId());
       }
     }
@@ -143,7 +148,7 @@ public final class Producer {
     String transferId = ready.transferId();
     SendRecord send = closed ? null : announce(ready.requestId(), transferId);
     if (send == null) {
-      // Its blocks were given to us and nobody will fetch them under this id.
+      // Its blocks were given to us and nobody will fetch them: under this id, or at all.
       results.sent(ready.requestId(), transferId, SendEnd.RELEASED);
       return;
     }
@@ -236,6 +241,7 @@ public final class Producer {
     if (why != null) {
       results.sent(send.requestId, send.transferId, why);
     }
+    releases.quiet(send.transferId).forEach(this::answer);
   }
 
   private void refuseWaiting(String transferId, String text) {
@@ -281,10 +287,26 @@ public final class Producer {
   private void releaseAll(PeerIdentity from, List<String> transferIds) {
     List<String> held = new ArrayList<>();
     List<String> unknown = new ArrayList<>();
-    for (String transferId : transferIds) {
+    List<String> beingWritten = new ArrayList<>();
+    for (String transferId : new LinkedHashSet<>(transferIds)) {
       (release(transferId) ? held : unknown).add(transferId);
+      SendRecord send = sends.get(transferId);
+      if (send != null && send.state() == SendRecord.State.ENDING) {
+        beingWritten.add(transferId);
+      }
     }
-    reply(from, PullResponse.finished(held, unknown, null, 0));
+    if (beingWritten.isEmpty()) {
+      answer(new PendingReleases.Pending(from, held, unknown, 0));
+    } else if (releases.isFull()) {
+      reply(from, PullResponse.error("the prefiller lets no more releases wait", 0));
+    } else {
+      releases.add(
+          new PendingReleases.Pending(from, held, unknown, beingWritten.size()), beingWritten);
+    }
+  }
+
+  private void answer(PendingReleases.Pending release) {
+    reply(release.from, PullResponse.finished(release.held, release.unknown, null, 0));
   }
 
   private void renew(PeerIdentity from, List<String> transferIds) {
@@ -318,11 +340,7 @@ public final class Producer {
   private void serve(PeerIdentity from, PullRequest pull) {
     PeerLayouts known = layouts;
     if (closed || known == null) {
-      reply(
-          from,
-          PullResponse.error(
-              closed ? "the prefiller is closing" : "the prefiller has no kv caches registered",
-              0));
+      reply(from, PullResponse.error(closed ? "the prefiller is closing" : NO_CACHES, 0));
       return;
     }
     boolean releaseOnly = pull.entries().stream().allMatch(e -> e.blocks().isEmpty());
@@ -370,11 +388,11 @@ public final class Producer {
       now.add(new Pinned(entry, send));
       return;
     }
-    Tombstones.Tombstone past = tombstones.get(entry.transferId());
+    boolean past = send == null && tombstones.get(entry.transferId()) != null;
     if (send != null && send.isReleasedWhenReady()) {
       pull.failed(entry.requestId(), "transfer_id=" + entry.transferId() + " was released");
-    } else if (past != null && (send == null || send.state() == SendRecord.State.ENDING)) {
-      pull.failed(entry.requestId(), "transfer_id=" + entry.transferId() + " " + past.text());
+    } else if (past || (send != null && send.state() == SendRecord.State.ENDING)) {
+      pull.failed(entry.requestId(), pastText(entry.transferId()));
     } else if (waitingCount >= MAX_WAITING) {
       pull.failed(
           entry.requestId(),
@@ -382,6 +400,12 @@ public final class Producer {
     } else {
       await(pull, entry);
     }
+  }
+
+  /** What became of a transfer that is over or ending, for a decoder that asks. */
+  private String pastText(String transferId) {
+    Tombstones.Tombstone past = tombstones.get(transferId);
+    return "transfer_id=" + transferId + " " + (past == null ? "is over" : past.text());
   }
 
   private void await(ServedPull pull, PullEntry entry) {
@@ -419,10 +443,11 @@ public final class Producer {
         pull.ok(pinned.entry().requestId());
         served(pull, pinned.send());
       } else if (pinned.send().state() != SendRecord.State.READY) {
-        // Served to the last rank by an entry before it in the same pull.
-        pull.failed(
-            pinned.entry().requestId(),
-            "transfer_id=" + pinned.send().transferId + " is asked for twice in one pull");
+        // Served to the last rank by an entry or a pull just before it.
+        pull.failed(pinned.entry().requestId(), pastText(pinned.send().transferId));
+      } else if (layouts == null) {
+        // Given back while the pull waited: the memory may be anyone's.
+        pull.failed(pinned.entry().requestId(), NO_CACHES);
       } else {
         pinned.send().beginWrite();
         toWrite.add(pinned);
@@ -437,9 +462,17 @@ public final class Producer {
     if (plan == null || transfers == null) {
       throw new IllegalStateException("blocks are asked for in a pull that was not planned");
     }
-    transfers.submit(
-        new TransferJob(pull.session, plan, List.copyOf(parts)),
-        outcome -> loop.post(() -> transferred(pull, toWrite, outcome)));
+    try {
+      transfers.submit(
+          new TransferJob(pull.session, plan, List.copyOf(parts)),
+          outcome -> loop.post(() -> transferred(pull, toWrite, outcome)));
+    } catch (RuntimeException e) {
+      // Unpinned again and told by request: an error for the whole pull would leave others out.
+      LOG.error("a transfer to peer={} could not be started", pull.session, e);
+      List<@Nullable String> reasons =
+          Collections.nCopies(toWrite.size(), "the prefiller could not start the transfer: " + e);
+      transferred(pull, toWrite, new TransferJob.Outcome(reasons, false, 0, 0, 0));
+    }
   }
 
   private void transferred(ServedPull pull, List<Pinned> written, TransferJob.Outcome outcome) {

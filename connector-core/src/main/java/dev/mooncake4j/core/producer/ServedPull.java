@@ -4,7 +4,9 @@ import dev.mooncake4j.core.channel.PeerIdentity;
 import dev.mooncake4j.core.plan.PeerPlan;
 import dev.mooncake4j.core.wire.PullRequest;
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -12,6 +14,9 @@ import org.jspecify.annotations.Nullable;
  * are still to be answered, and what the next answer will say. Owned by the worker loop.
  */
 final class ServedPull {
+  /** Different reasons told in one answer: each names its transfer, and a pull has thousands. */
+  private static final int MAX_REASONS = 8;
+
   final PeerIdentity from;
   final PullRequest request;
 
@@ -26,7 +31,8 @@ final class ServedPull {
 
   private final List<String> ok = new ArrayList<>();
   private final List<String> failed = new ArrayList<>();
-  private final List<String> reasons = new ArrayList<>();
+  private final Set<String> reasons = new LinkedHashSet<>();
+  private int furtherReasons;
   private int unanswered;
 
   ServedPull(
@@ -49,8 +55,10 @@ final class ServedPull {
 
   void failed(String requestId, String reason) {
     failed.add(requestId);
-    if (!reasons.contains(reason)) {
+    if (reasons.size() < MAX_REASONS) {
       reasons.add(reason);
+    } else if (!reasons.contains(reason)) {
+      furtherReasons++;
     }
   }
 
@@ -61,16 +69,20 @@ final class ServedPull {
       return null;
     }
     unanswered -= settled;
-    Answer answer =
-        new Answer(
-            unanswered == 0,
-            List.copyOf(ok),
-            List.copyOf(failed),
-            reasons.isEmpty() ? null : String.join("; ", reasons));
+    Answer answer = new Answer(unanswered == 0, List.copyOf(ok), List.copyOf(failed), message());
     ok.clear();
     failed.clear();
     reasons.clear();
+    furtherReasons = 0;
     return answer;
+  }
+
+  private @Nullable String message() {
+    if (reasons.isEmpty()) {
+      return null;
+    }
+    String text = String.join("; ", reasons);
+    return furtherReasons == 0 ? text : text + "; and others, failures=" + furtherReasons;
   }
 
   record Answer(boolean last, List<String> ok, List<String> failed, @Nullable String message) {}

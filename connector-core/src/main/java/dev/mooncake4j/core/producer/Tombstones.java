@@ -17,7 +17,7 @@ final class Tombstones {
   private static final long KEPT_NANOS = TimeUnit.SECONDS.toNanos(120);
 
   /** Some 20 MB at worst; past it the oldest are forgotten. */
-  private static final int MAX = 100_000;
+  static final int MAX = 100_000;
 
   /**
    * One of them.

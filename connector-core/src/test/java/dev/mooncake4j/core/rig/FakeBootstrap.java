@@ -1,0 +1,105 @@
+package dev.mooncake4j.core.rig;
+
+import dev.mooncake4j.core.discovery.Bootstrap;
+import dev.mooncake4j.core.discovery.EngineAddresses;
+import dev.mooncake4j.core.discovery.RankRegistration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import org.jspecify.annotations.Nullable;
+
+/** A bootstrap client that answers when it is told to, or at once. Thread-safe. */
+public final class FakeBootstrap implements Bootstrap {
+  private final List<Question> open = new ArrayList<>();
+  private final List<RankRegistration> registered = new ArrayList<>();
+  private @Nullable List<EngineAddresses> always;
+  private @Nullable RuntimeException queryFailure;
+  private @Nullable RuntimeException registerFailure;
+  private int asked;
+
+  private record Question(String address, CompletableFuture<List<EngineAddresses>> answer) {}
+
+  /** A client of a server that has not answered anything yet. */
+  public FakeBootstrap() {}
+
+  /** From now on it knows these engines and says so at once; {@code null} waits to be told. */
+  public synchronized void answerAlways(@Nullable List<EngineAddresses> engines) {
+    always = engines;
+  }
+
+  /** From now on {@link #query} itself throws. */
+  public synchronized void failQueries(@Nullable RuntimeException failure) {
+    queryFailure = failure;
+  }
+
+  /** From now on {@link #register} throws; {@code null} ends it. */
+  public synchronized void failRegistrations(@Nullable RuntimeException failure) {
+    registerFailure = failure;
+  }
+
+  /** Answers every question that is open. */
+  public void answer(EngineAddresses... engines) {
+    for (Question question : takeOpen()) {
+      question.answer().complete(List.of(engines));
+    }
+  }
+
+  /** Fails every question that is open. */
+  public void fail(Throwable failure) {
+    for (Question question : takeOpen()) {
+      question.answer().completeExceptionally(failure);
+    }
+  }
+
+  private synchronized List<Question> takeOpen() {
+    List<Question> taken = List.copyOf(open);
+    open.clear();
+    return taken;
+  }
+
+  /** Addresses of the questions that are open. */
+  public synchronized List<String> openQuestions() {
+    return open.stream().map(Question::address).toList();
+  }
+
+  /** Questions asked so far. */
+  public synchronized int asked() {
+    return asked;
+  }
+
+  /** Ranks registered now. */
+  public synchronized List<RankRegistration> registered() {
+    return List.copyOf(registered);
+  }
+
+  @Override
+  public synchronized CompletionStage<List<EngineAddresses>> query(String bootstrapAddress) {
+    asked++;
+    if (queryFailure != null) {
+      throw queryFailure;
+    }
+    if (always != null) {
+      return CompletableFuture.completedStage(always);
+    }
+    Question question = new Question(bootstrapAddress, new CompletableFuture<>());
+    open.add(question);
+    return question.answer();
+  }
+
+  @Override
+  public synchronized void register(String bootstrapAddress, RankRegistration registration) {
+    if (registerFailure != null) {
+      throw registerFailure;
+    }
+    registered.add(registration);
+  }
+
+  @Override
+  public synchronized void deregister(String bootstrapAddress, RankRegistration registration) {
+    registered.remove(registration);
+  }
+
+  @Override
+  public void close() {}
+}
