@@ -113,11 +113,15 @@ class WireCodecTest {
     long[] lengths = edges();
     PullRequest pull = pull(layout(new long[lengths.length], lengths), BlockIds.of(1));
     assertThat(WireCodec.decodeRequest(WireCodec.encode(pull))).isEqualTo(pull);
-    byte[] tooLong = withLength("cf8000000000000000");
-    assertThatThrownBy(() -> WireCodec.decodeRequest(tooLong))
-        .isInstanceOf(MalformedMessageException.class)
-        .hasMessageContaining("field=block_lens")
-        .hasMessageContaining("value=9223372036854775808 is 2^63 or more");
+    for (String form : List.of("cf8000000000000000", "cfffffffffffffffff")) {
+      byte[] tooLong = withLength(form);
+      assertThatThrownBy(() -> WireCodec.decodeRequest(tooLong))
+          .isInstanceOf(MalformedMessageException.class)
+          .hasMessageContaining("field=block_lens")
+          .hasMessageContaining(
+              "value=" + Long.toUnsignedString(Long.parseUnsignedLong(form, 2, 18, 16)))
+          .hasMessageContaining("is 2^63 or more");
+    }
   }
 
   /** The least and the greatest number of every form, and their neighbours. */
@@ -188,7 +192,6 @@ class WireCodecTest {
     int[] counts = {15, 16, 65_535, 65_536};
     String[] arrays = {"9f", "dc0010", "dcffff", "dd00010000"};
     String[] maps = {"8f", "de0010", "deffff", "df00010000"};
-    String[] strings = {"af", "b0", "daffff", "db00010000"};
     for (int i = 0; i < counts.length; i++) {
       MessagePackWriter array = new MessagePackWriter();
       array.arrayHeader(counts[i]);
@@ -196,8 +199,12 @@ class WireCodecTest {
       MessagePackWriter map = new MessagePackWriter();
       map.mapHeader(counts[i]);
       assertThat(hex(map.toBytes())).isEqualTo(maps[i]);
+    }
+    int[] lengths = {31, 32, 255, 256, 65_535, 65_536};
+    String[] strings = {"bf", "d920", "d9ff", "da0100", "daffff", "db00010000"};
+    for (int i = 0; i < lengths.length; i++) {
       MessagePackWriter string = new MessagePackWriter();
-      string.string("x".repeat(counts[i]));
+      string.string("x".repeat(lengths[i]));
       assertThat(hex(string.toBytes())).startsWith(strings[i] + "78");
     }
   }
@@ -276,6 +283,27 @@ class WireCodecTest {
         .hasMessageContaining("block_lens has length=1 for regions=2")
         .hasMessageContaining("registered_layer_names has length=3 for regions=2")
         .hasMessageNotContaining("kv_block_lens");
+  }
+
+  @Test
+  void layoutsAreEqualIfAllTheirListsAre() {
+    assertThat(twoRegionsBut(-1)).isEqualTo(TWO_REGIONS).hasSameHashCodeAs(TWO_REGIONS);
+    for (int list = 0; list < 8; list++) {
+      assertThat(twoRegionsBut(list)).as("list=" + list).isNotEqualTo(TWO_REGIONS);
+    }
+  }
+
+  /** The layout of two regions with one of its lists changed. */
+  private static WireLayout twoRegionsBut(int list) {
+    return new WireLayout(
+        new long[] {0x1000, list == 0 ? 9 : 0x2000},
+        new long[] {64, list == 1 ? 9 : 64},
+        new long[] {64, list == 2 ? 9 : 32},
+        new String[] {"a", list == 3 ? "z" : "b"},
+        new int[] {0, list == 4 ? 9 : 7},
+        new int[] {0, list == 5 ? 9 : 1},
+        new int[][] {{0}, {0, list == 6 ? 9 : 1}},
+        new long[] {-1, list == 7 ? 9 : 32});
   }
 
   @Test
