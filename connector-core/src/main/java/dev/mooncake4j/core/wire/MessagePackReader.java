@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.CodingErrorAction;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 
 /**
  * A cursor over one MessagePack message that trusts no declared length: a string or a list that
@@ -15,6 +16,9 @@ import java.nio.charset.StandardCharsets;
 final class MessagePackReader {
   /** Deeper than any message of ours by far; keeps skipping from running out of stack. */
   private static final int MAX_DEPTH = 32;
+
+  /** Room that a list gets at once; a longer one gets more as its elements turn out to be there. */
+  private static final int FIRST_ROOM = 1_024;
 
   private final byte[] data;
   private int at;
@@ -70,6 +74,15 @@ final class MessagePackReader {
   }
 
   String readString() throws MalformedMessageException {
+    return readString(CodingErrorAction.REPORT);
+  }
+
+  /** A field's name; one that is not UTF-8 is none that is known, and no fault. */
+  String readName() throws MalformedMessageException {
+    return readString(CodingErrorAction.REPLACE);
+  }
+
+  private String readString(CodingErrorAction notUtf8) throws MalformedMessageException {
     int tag = tag();
     long length;
     if ((tag & 0xe0) == 0xa0) {
@@ -87,8 +100,8 @@ final class MessagePackReader {
     try {
       return StandardCharsets.UTF_8
           .newDecoder()
-          .onMalformedInput(CodingErrorAction.REPORT)
-          .onUnmappableCharacter(CodingErrorAction.REPORT)
+          .onMalformedInput(notUtf8)
+          .onUnmappableCharacter(notUtf8)
           .decode(ByteBuffer.wrap(data, from, (int) length))
           .toString();
     } catch (CharacterCodingException e) {
@@ -157,8 +170,12 @@ final class MessagePackReader {
   }
 
   int[] readInts() throws MalformedMessageException {
-    int[] values = new int[readArrayHeader()];
-    for (int i = 0; i < values.length; i++) {
+    int n = readArrayHeader();
+    int[] values = new int[Math.min(n, FIRST_ROOM)];
+    for (int i = 0; i < n; i++) {
+      if (i == values.length) {
+        values = Arrays.copyOf(values, more(i, n));
+      }
       // Nearly every block id is one of these two forms.
       int tag = at < data.length ? data[at] & 0xff : -1;
       if (tag >= 0 && tag <= 0x7f) {
@@ -175,19 +192,44 @@ final class MessagePackReader {
   }
 
   long[] readLongs(boolean unsigned) throws MalformedMessageException {
-    long[] values = new long[readArrayHeader()];
-    for (int i = 0; i < values.length; i++) {
+    int n = readArrayHeader();
+    long[] values = new long[Math.min(n, FIRST_ROOM)];
+    for (int i = 0; i < n; i++) {
+      if (i == values.length) {
+        values = Arrays.copyOf(values, more(i, n));
+      }
       values[i] = unsigned ? readBits() : readLong();
     }
     return values;
   }
 
   String[] readStrings() throws MalformedMessageException {
-    String[] values = new String[readArrayHeader()];
-    for (int i = 0; i < values.length; i++) {
+    int n = readArrayHeader();
+    String[] values = new String[Math.min(n, FIRST_ROOM)];
+    for (int i = 0; i < n; i++) {
+      if (i == values.length) {
+        values = Arrays.copyOf(values, more(i, n));
+      }
       values[i] = readString();
     }
     return values;
+  }
+
+  int[][] readIntLists() throws MalformedMessageException {
+    int n = readArrayHeader();
+    int[][] lists = new int[Math.min(n, FIRST_ROOM)][];
+    for (int i = 0; i < n; i++) {
+      if (i == lists.length) {
+        lists = Arrays.copyOf(lists, more(i, n));
+      }
+      lists[i] = readInts();
+    }
+    return lists;
+  }
+
+  /** Twice the room, but not more than was declared. */
+  private static int more(int room, int declared) {
+    return (int) Math.min(declared, 2L * room);
   }
 
   /** Passes over one value of any kind. */

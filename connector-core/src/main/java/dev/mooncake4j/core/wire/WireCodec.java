@@ -198,7 +198,7 @@ public final class WireCodec {
     int fields = in.readMapHeader();
     for (int i = 0; i < fields; i++) {
       in.field("key");
-      String name = in.readString();
+      String name = in.readName();
       in.field(name);
       switch (name) {
         case "status" -> status = status(in);
@@ -272,7 +272,7 @@ public final class WireCodec {
       int fields = in.readMapHeader();
       for (int i = 0; i < fields; i++) {
         in.field("key");
-        String name = in.readString();
+        String name = in.readName();
         in.field(name);
         readField(name);
       }
@@ -299,7 +299,7 @@ public final class WireCodec {
         case "registered_layer_names" -> names = in.readStrings();
         case "registered_layer_indices" -> layerIndices = in.readInts();
         case "registered_group_indices" -> groupIndices = in.readInts();
-        case "registered_shared_group_ids" -> shared = readShared();
+        case "registered_shared_group_ids" -> shared = in.readIntLists();
         case "registered_row_offsets" -> rowOffsets = in.readLongs(false);
         case "remote_pp_size" -> ppSize = in.readInt();
         case "layout_id" -> layoutId = in.readBits();
@@ -307,14 +307,6 @@ public final class WireCodec {
         case ReleaseRequest.FIELD -> release = List.of(in.readStrings());
         default -> in.skip();
       }
-    }
-
-    private int[][] readShared() throws MalformedMessageException {
-      int[][] groups = new int[in.readArrayHeader()][];
-      for (int i = 0; i < groups.length; i++) {
-        groups[i] = in.readInts();
-      }
-      return groups;
     }
 
     private List<PullEntry> readEntries() throws MalformedMessageException {
@@ -327,11 +319,8 @@ public final class WireCodec {
           throw in.malformed("request_id=" + requestId + " has length=" + two + ", not 2");
         }
         String transferId = in.readString();
-        int[][] groups = new int[in.readArrayHeader()][];
-        for (int g = 0; g < groups.length; g++) {
-          groups[g] = in.readInts();
-        }
-        byRequest.put(requestId, new PullEntry(requestId, transferId, BlockIds.ofGroups(groups)));
+        BlockIds blocks = BlockIds.ofGroups(in.readIntLists());
+        byRequest.put(requestId, new PullEntry(requestId, transferId, blocks));
       }
       return new ArrayList<>(byRequest.values());
     }
