@@ -122,7 +122,8 @@ class LeaseTest {
     p.prefill(id, 5, 6);
     Awaitility.await()
         .atMost(PeerProcess.SOON)
-        .until(() -> p.decoder.errorText().contains("kv_lease_duration is not set on this prefiller"));
+        .until(
+            () -> p.decoder.errorText().contains("kv_lease_duration is not set on this prefiller"));
     p.pull(id, 1, 2);
     p.awaitReceived(id);
     p.awaitSent(id);

@@ -32,6 +32,7 @@ public final class FakeNetwork {
   private int lastIdentity;
   private int droppedReplies;
 
+  @SuppressWarnings("ArrayRecordComponent") // Handed on, never compared.
   private record Request(FakeConnection connection, byte[] payload) {}
 
   /** A network with nothing on it. */
@@ -171,6 +172,7 @@ public final class FakeNetwork {
     return null;
   }
 
+  @SuppressWarnings("ArrayRecordComponent") // Handed on, never compared.
   record Delivery(PeerIdentity from, byte[] payload) {}
 
   private static String hostAndPort(String address) {

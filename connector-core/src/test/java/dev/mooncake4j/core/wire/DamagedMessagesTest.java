@@ -215,7 +215,9 @@ class DamagedMessagesTest {
         }
         fail("response=%s read: %s", response, HexFormat.of().formatHex(message));
       } catch (MalformedMessageException e) {
-        if (e.offset() < 0 || e.offset() > message.length || !e.getMessage().contains(text)) {
+        if (e.offset() < 0
+            || e.offset() > message.length
+            || !String.valueOf(e.getMessage()).contains(text)) {
           throw new AssertionError("wanted text=" + text, e);
         }
       }

@@ -164,7 +164,10 @@ record Recorded(String name, String hex, JsonNode fields) {
 
   private static PullResponse response(JsonNode f) {
     return new PullResponse(
-        PullResponse.Status.values()[f.get("status").intValue()],
+        java.util.Arrays.stream(PullResponse.Status.values())
+            .filter(status -> status.code() == f.get("status").intValue())
+            .findFirst()
+            .orElseThrow(),
         f.has("ok_reqs") ? strings(f.get("ok_reqs")) : null,
         f.has("err_reqs") ? strings(f.get("err_reqs")) : null,
         f.has("err_msg") ? f.get("err_msg").stringValue() : null,
