@@ -85,7 +85,8 @@ public record StepResult(List<Sent> sent, List<String> received, List<Failure> f
   }
 
   /**
-   * A prefiller's request whose blocks may be freed.
+   * A prefiller's request whose blocks may be freed. Reported once the request was in a plan's
+   * {@link StepPlan#ready()}, never before, also where the transfer was let go earlier.
    *
    * @param requestId the prefiller's request id
    * @param transferId the transfer's id
