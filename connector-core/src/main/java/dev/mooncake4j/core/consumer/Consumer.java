@@ -39,7 +39,9 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Owned by the worker loop: every method runs there. A request settles when every prefiller rank
  * that was asked has answered; it has failed if any has failed, and is reported only when none can
- * write into its blocks any more.
+ * write into its blocks any more. Longer than most classes, since every way in which a pull can go
+ * on or end meets here and has this one owner; what can stand alone does ({@link PullRecord},
+ * {@link RankPull}, {@link PrefillerConnections}, {@link LeaseRenewer}).
  */
 public final class Consumer {
   private static final Logger LOG = LoggerFactory.getLogger(Consumer.class);

@@ -37,7 +37,9 @@ import org.slf4j.LoggerFactory;
  * The prefiller's half: meets the pulls of decoders with the transfers of this engine.
  *
  * <p>Owned by the worker loop: every method runs there. A pull that waits for its prefill is an
- * entry in a map and a deadline, never a thread.
+ * entry in a map and a deadline, never a thread. Longer than most classes, since the transfers, the
+ * pulls that wait and the tombstones change together and have this one owner; what can stand alone
+ * does ({@link SendRecord}, {@link ServedPull}, {@link PeerLayouts}).
  */
 public final class Producer {
   private static final Logger LOG = LoggerFactory.getLogger(Producer.class);

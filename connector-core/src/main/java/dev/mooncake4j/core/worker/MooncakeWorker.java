@@ -42,7 +42,8 @@ import org.slf4j.LoggerFactory;
  * One rank's worker: opens and closes its parts in order, and passes everything else to its loop.
  *
  * <p>The lifecycle (register, unregister, restore, close) is guarded by one lock; the state of
- * requests is the loop's alone.
+ * requests is the loop's alone. Longer than most classes, since the order in which parts start, are
+ * undone and close is best read in one place.
  */
 public final class MooncakeWorker implements KvWorker {
   private static final Logger LOG = LoggerFactory.getLogger(MooncakeWorker.class);
