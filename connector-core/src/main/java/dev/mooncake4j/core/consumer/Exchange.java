@@ -8,7 +8,7 @@ interface Exchange {
   /**
    * The connection is gone, before the last answer.
    *
-   * @param wasConnected whether the peer was ever reached on it
+   * @param wasHeard whether the peer has ever said a word on it; if not, it has had no question
    */
-  void onClosed(String reason, boolean wasConnected);
+  void onClosed(String reason, boolean wasHeard);
 }
