@@ -30,7 +30,7 @@ final class WorkerLoop implements SideChannel.Events {
   private static final long MAX_WAIT_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   /** How long the last answers of a closing worker may take to leave. */
-  private static final long FLUSH_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
+  private static final long FLUSH_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
 
   private final EventLoop events;
   private final SideChannel channel;
