@@ -17,7 +17,6 @@ import org.zeromq.SocketType;
 import org.zeromq.UncheckedZMQException;
 import org.zeromq.ZContext;
 import org.zeromq.ZMQ;
-import zmq.Msg;
 
 /**
  * The side channel over ZeroMQ: a ROUTER that answers, a DEALER per connection that asks; one frame
@@ -50,9 +49,6 @@ public final class ZmqSideChannel implements SideChannel {
 
   private static final int HEARTBEAT_MILLIS = 2_000;
   private static final int HEARTBEAT_TIMEOUT_MILLIS = 6_000;
-
-  /** A peer that says no word for this long after it was reached is tried again, then given up. */
-  private static final int HANDSHAKE_MILLIS = 3_000;
 
   private static final AtomicInteger NUMBER = new AtomicInteger();
 
@@ -124,12 +120,11 @@ public final class ZmqSideChannel implements SideChannel {
     socket.setReconnectIVL(-1);
     socket.setHeartbeatIvl(HEARTBEAT_MILLIS);
     socket.setHeartbeatTimeout(HEARTBEAT_TIMEOUT_MILLIS);
-    socket.setHandshakeIvl(HANDSHAKE_MILLIS);
+    socket.setHandshakeIvl(HEARTBEAT_TIMEOUT_MILLIS);
     socket.setIPv6(HostAddresses.bare(host).indexOf(':') >= 0);
     Connection connection = new Connection(socket, "tcp://" + HostAddresses.join(host, port));
     connections.put(socket, connection);
     socket.setEventHook(connection::onEvent, ZMQ.EVENT_ALL);
-    socket.setMsgAllocator(connection::frame);
     poller.register(socket, ZMQ.Poller.POLLIN);
     try {
       socket.connect(connection.address());
@@ -245,7 +240,6 @@ public final class ZmqSideChannel implements SideChannel {
     private final ZMQ.Socket socket;
     private final String address;
     private volatile boolean connected;
-    private volatile boolean heard;
     private boolean open = true;
 
     Connection(ZMQ.Socket socket, String address) {
@@ -304,17 +298,6 @@ public final class ZmqSideChannel implements SideChannel {
     @Override
     public boolean wasConnected() {
       return connected;
-    }
-
-    @Override
-    public boolean wasHeard() {
-      return heard;
-    }
-
-    /** Called on the library's own thread for each frame, the handshake's too, that comes in. */
-    Msg frame(int size) {
-      heard = true;
-      return new Msg(size);
     }
 
     @Override

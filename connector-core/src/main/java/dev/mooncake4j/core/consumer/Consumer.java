@@ -427,12 +427,8 @@ public final class Consumer {
     layoutKeptBy.remove(address);
   }
 
-  /**
-   * A rank could not be reached at all: what is known of its engine may be old. It has had no
-   * question, so that it can be asked again where it is now, or in the same place if somebody has
-   * taken the connection there without a word.
-   */
-  void unreachable(RankPull pull, String reason, boolean wasConnected) {
+  /** A rank could not be reached at all: what is known of its engine may be old. */
+  void unreachable(RankPull pull, String reason) {
     directory.forget(pull.engineId);
     layoutKeptBy.remove(pull.address());
     String text = "the prefiller cannot be reached: " + reason;
@@ -445,7 +441,7 @@ public final class Consumer {
         pull.bootstrapAddress,
         PrefillerDirectory.answer(
             addresses -> {
-              String moved = movedTo(pull, addresses, wasConnected);
+              String moved = movedTo(pull, addresses);
               if (moved == null) {
                 pull.failAll(FailureStage.SIDE_CHANNEL, text, false);
               } else {
@@ -456,13 +452,12 @@ public final class Consumer {
   }
 
   /** Where the rank at a dead address is now; nothing if it has not moved. */
-  private @Nullable String movedTo(RankPull pull, EngineAddresses addresses, boolean orTheSame) {
+  private @Nullable String movedTo(RankPull pull, EngineAddresses addresses) {
     try {
       List<String> targets = targets(addresses);
       if (pull.index < targets.size()) {
         String now = targets.get(pull.index);
-        boolean worthIt = orTheSame || !now.equals(pull.address());
-        return worthIt && PrefillerConnections.isUsable(now) ? now : null;
+        return !now.equals(pull.address()) && PrefillerConnections.isUsable(now) ? now : null;
       }
     } catch (PlanException e) {
       LOG.debug("engine_id={} does not pair with this rank any more", pull.engineId, e);
@@ -541,8 +536,8 @@ public final class Consumer {
   }
 
   /** A connection to a prefiller is gone. */
-  public void onClosed(ChannelConnection connection, String reason, boolean wasHeard) {
-    connections.onClosed(connection, reason, wasHeard);
+  public void onClosed(ChannelConnection connection, String reason, boolean wasConnected) {
+    connections.onClosed(connection, reason, wasConnected);
   }
 
   /** Fails all that is under way. */

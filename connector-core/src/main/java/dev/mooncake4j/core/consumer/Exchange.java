@@ -8,7 +8,7 @@ interface Exchange {
   /**
    * The connection is gone, before the last answer.
    *
-   * @param wasHeard whether the peer has ever said a word on it; if not, it has had no question
+   * @param wasConnected whether the peer was ever reached on it
    */
-  void onClosed(String reason, boolean wasHeard);
+  void onClosed(String reason, boolean wasConnected);
 }

@@ -17,16 +17,13 @@ import org.jspecify.annotations.Nullable;
  * requests, until each of them is answered. Owned by the worker loop.
  */
 final class RankPull implements Exchange {
-  /** A rank that cannot be reached is asked this often in all. */
-  private static final int MAX_ASKED = 3;
-
   private final Consumer consumer;
   final int index;
   final String engineId;
   final String bootstrapAddress;
   private final Map<String, PullRecord> open = new LinkedHashMap<>();
   private String address;
-  private int asked = 1;
+  private boolean mayAskAgain = true;
   private @Nullable ChannelConnection connection;
   private @Nullable Deadline deadline;
   private boolean layoutSent;
@@ -61,7 +58,7 @@ final class RankPull implements Exchange {
 
   /** Sends it once more, to where the rank is now. */
   void restartAt(String movedTo, boolean withLayout) {
-    asked++;
+    mayAskAgain = false;
     address = movedTo;
     if (!open.isEmpty()) {
       start(withLayout);
@@ -69,7 +66,7 @@ final class RankPull implements Exchange {
   }
 
   boolean mayAskAgain() {
-    return asked < MAX_ASKED;
+    return mayAskAgain;
   }
 
   String address() {
@@ -161,14 +158,13 @@ final class RankPull implements Exchange {
   }
 
   @Override
-  public void onClosed(String reason, boolean wasHeard) {
-    ChannelConnection lost = connection;
-    if (!wasHeard && !anyReply) {
+  public void onClosed(String reason, boolean wasConnected) {
+    if (!wasConnected && !anyReply) {
       connection = null;
       if (deadline != null) {
         deadline.cancel();
       }
-      consumer.unreachable(this, reason, lost != null && lost.wasConnected());
+      consumer.unreachable(this, reason);
       return;
     }
     failAll(FailureStage.SIDE_CHANNEL, "the side channel to the prefiller broke: " + reason, true);

@@ -124,7 +124,7 @@ final class WorkerLoop implements SideChannel.Events {
   @Override
   public void onClosed(ChannelConnection connection, String reason) {
     if (consumer != null) {
-      events.run(() -> consumer.onClosed(connection, reason, connection.wasHeard()));
+      events.run(() -> consumer.onClosed(connection, reason, connection.wasConnected()));
     }
   }
 
