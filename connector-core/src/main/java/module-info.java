@@ -2,9 +2,9 @@
 module dev.mooncake4j.core {
   requires transitive dev.mooncake4j.connector;
   requires dev.mooncake4j.bootstrap;
+  requires jdk.net;
   requires static org.jspecify;
   requires org.slf4j;
-  requires org.zeromq.jeromq;
   requires tools.jackson.databind;
 
   provides dev.mooncake4j.connector.spi.ConnectorProvider with

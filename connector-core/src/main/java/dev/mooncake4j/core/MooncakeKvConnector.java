@@ -17,7 +17,7 @@ import dev.mooncake4j.connector.spi.TransferEngine;
 import dev.mooncake4j.connector.spi.TransferEngineProvider;
 import dev.mooncake4j.connector.spi.TransferListener;
 import dev.mooncake4j.core.channel.SideChannel;
-import dev.mooncake4j.core.channel.ZmqSideChannel;
+import dev.mooncake4j.core.channel.ZmtpSideChannel;
 import dev.mooncake4j.core.config.EffectiveConfigLog;
 import dev.mooncake4j.core.discovery.HttpBootstrap;
 import dev.mooncake4j.core.report.CompositeTransferListener;
@@ -135,7 +135,7 @@ final class MooncakeKvConnector implements KvConnector {
                     hooks.clock()));
     SideChannel channel = null;
     try {
-      channel = new ZmqSideChannel();
+      channel = new ZmtpSideChannel();
       return new MooncakeWorker(
           config,
           hooks,

@@ -32,7 +32,7 @@ class ModulePathTest {
   /** Artifacts that a server would put there, by the beginning of their file names. */
   private static final List<String> LIBRARIES =
       List.of(
-          "jspecify-", "slf4j-api-", "slf4j-simple-", "jackson-", "netty-", "jeromq-", "jnacl-");
+          "jspecify-", "slf4j-api-", "slf4j-simple-", "jackson-", "netty-");
 
   private static final List<String> MODULES =
       List.of("connector-api", "connector-core", "transfer-native", "bootstrap");

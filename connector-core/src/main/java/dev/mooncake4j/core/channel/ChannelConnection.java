@@ -1,16 +1,22 @@
 package dev.mooncake4j.core.channel;
 
-/** One connection to a prefiller's side channel; used on the channel's owning thread alone. */
+/** A connection to one prefiller. Used by the thread that owns the {@link SideChannel} alone. */
 public interface ChannelConnection {
-  /** Where it leads, {@code tcp://host:port}. */
+  /** {@code tcp://host:port} as it was asked for, an IPv6 host in brackets. */
   String address();
 
-  /** Whether the peer was ever reached on it. */
+  /**
+   * Whether the handshake was done. Before it nothing has been sent: the peer knows no question.
+   */
   boolean wasConnected();
 
-  /** Queues one frame; {@code false} if the queue is full or the connection is closed. */
+  /**
+   * Sends a message; never waits. The array must not change afterwards.
+   *
+   * @return false if the connection is closed, or its queue is full because the peer does not read
+   */
   boolean send(byte[] payload);
 
-  /** Closes it; nothing is told of it afterwards. Idempotent. */
+  /** Closes the connection and drops what is unsent; nothing more is delivered for it. */
   void close();
 }

@@ -128,6 +128,11 @@ final class WorkerLoop implements SideChannel.Events {
     }
   }
 
+  @Override
+  public void onFailed(Throwable cause) {
+    throw new IllegalStateException("the side channel has failed", cause);
+  }
+
   boolean isHealthy() {
     Thread driver = thread;
     return !dead && !stopping && driver != null && driver.isAlive();

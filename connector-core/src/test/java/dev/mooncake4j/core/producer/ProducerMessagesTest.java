@@ -193,7 +193,7 @@ class ProducerMessagesTest {
     Asked asked = decoder.pull(at, "d", "t", 3);
     rig.settle();
     assertThat(asked.answers()).isEmpty();
-    PeerIdentity nobody = PeerIdentity.of(new byte[] {9});
+    PeerIdentity nobody = new PeerIdentity(9_999);
     prefiller.producer().onMalformed(nobody, 2);
     assertThat(prefiller.producer().malformed()).isEqualTo(1);
     assertThat(rig.network().droppedReplies()).as("an answer to one that is gone").isEqualTo(1);
@@ -294,7 +294,7 @@ class ProducerMessagesTest {
   @Test
   void manyReleasesOfOneTransferBeingWrittenAreBounded() {
     PendingReleases releases = new PendingReleases();
-    PeerIdentity from = PeerIdentity.of(new byte[] {1});
+    PeerIdentity from = new PeerIdentity(9_998);
     int taken = 0;
     while (!releases.isFull()) {
       releases.add(new PendingReleases.Pending(from, List.of("t"), List.of(), 1), List.of("t"));

@@ -2,7 +2,6 @@ package dev.mooncake4j.core.rig;
 
 import dev.mooncake4j.connector.HostAddresses;
 import dev.mooncake4j.core.channel.PeerIdentity;
-import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -29,7 +28,7 @@ public final class FakeNetwork {
   private final Set<String> stalled = new HashSet<>();
   private final Deque<Request> requests = new ArrayDeque<>();
   private int nextPort = FIRST_PORT;
-  private int lastIdentity;
+  private long lastIdentity;
   private int droppedReplies;
 
   @SuppressWarnings("ArrayRecordComponent") // Handed on, never compared.
@@ -109,10 +108,12 @@ public final class FakeNetwork {
   }
 
   FakeConnection connect(FakeSideChannel client, String host, int port) {
-    byte[] number = ByteBuffer.allocate(4).putInt(++lastIdentity).array();
     FakeConnection connection =
         new FakeConnection(
-            this, client, "tcp://" + HostAddresses.join(host, port), PeerIdentity.of(number));
+            this,
+            client,
+            "tcp://" + HostAddresses.join(host, port),
+            new PeerIdentity(++lastIdentity));
     open.add(connection);
     byIdentity.put(connection.identity(), connection);
     return connection;

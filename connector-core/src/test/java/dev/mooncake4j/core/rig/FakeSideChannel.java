@@ -51,9 +51,9 @@ public final class FakeSideChannel implements SideChannel {
   }
 
   @Override
-  public void poll(long timeoutNanos, Events events) {
+  public int poll(long timeoutNanos, Events events) {
     if (closed) {
-      return;
+      return -1;
     }
     for (FakeNetwork.Delivery next = network.nextRequest(this);
         next != null;
@@ -63,6 +63,12 @@ public final class FakeSideChannel implements SideChannel {
     for (FakeConnection connection : List.copyOf(connections)) {
       connection.poll(events);
     }
+    return 0;
+  }
+
+  @Override
+  public long droppedReplies() {
+    return network.droppedReplies();
   }
 
   @Override

@@ -186,6 +186,11 @@ public final class RawDecoder {
           public void onClosed(ChannelConnection connection, String reason) {
             asked(connection).closed = reason;
           }
+
+          @Override
+          public void onFailed(Throwable cause) {
+            throw new AssertionError(cause);
+          }
         });
   }
 

@@ -141,6 +141,11 @@ public final class RawPrefiller {
           public void onClosed(ChannelConnection connection, String reason) {
             throw new AssertionError("a prefiller has no connections");
           }
+
+          @Override
+          public void onFailed(Throwable cause) {
+            throw new AssertionError(cause);
+          }
         });
   }
 }

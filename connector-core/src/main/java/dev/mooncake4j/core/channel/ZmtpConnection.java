@@ -1,0 +1,320 @@
+package dev.mooncake4j.core.channel;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.SocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.SocketChannel;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One TCP connection, made or accepted: handshake, messages, heartbeats. State of the channel's
+ * owner; it reports to the channel, which ends it when a method throws.
+ */
+final class ZmtpConnection implements ChannelConnection, ZmtpDecoder.Sink {
+  /** Reads in one go, each of a full buffer at most, before it is another connection's turn. */
+  private static final int READS_PER_TURN = 4;
+
+  private static final long NEVER = Long.MAX_VALUE;
+
+  private final ZmtpSideChannel channel;
+  private final Zmtp.Role role;
+  private final String address;
+
+  /** What a requester is answered by; of no use for a connection that we made. */
+  private final PeerIdentity identity;
+
+  private final ZmtpDecoder decoder;
+  private final ZmtpOutQueue out;
+  private final long handshakeBy;
+
+  private @Nullable SocketChannel socket;
+  private @Nullable SelectionKey key;
+  private boolean connected;
+  private boolean ready;
+  private boolean ended;
+  private boolean discarded;
+
+  /** The socket takes no more at the moment. */
+  private boolean blocked;
+
+  /** A write failed; what the peer had sent before is still read, and then its end. */
+  private boolean broken;
+
+  private boolean heartbeats;
+  private long lastHeard;
+  private boolean asked;
+  private long askedAt;
+
+  ZmtpConnection(
+      ZmtpSideChannel channel,
+      Zmtp.Role role,
+      String address,
+      PeerIdentity identity,
+      long handshakeBy) {
+    ZmtpSettings settings = channel.settings();
+    this.channel = channel;
+    this.role = role;
+    this.address = address;
+    this.identity = identity;
+    this.handshakeBy = handshakeBy;
+    decoder = new ZmtpDecoder(settings.maxMessageBytes());
+    out = new ZmtpOutQueue(settings.queueMessages(), settings.queueBytes());
+  }
+
+  // ---- the owner's calls
+
+  @Override
+  public String address() {
+    return address;
+  }
+
+  @Override
+  public boolean wasConnected() {
+    return ready;
+  }
+
+  @Override
+  public boolean send(byte[] payload) {
+    return channel.send(this, payload);
+  }
+
+  @Override
+  public void close() {
+    channel.discard(this);
+  }
+
+  // ---- the channel's calls
+
+  PeerIdentity identity() {
+    return identity;
+  }
+
+  boolean isMadeByUs() {
+    return role == Zmtp.Role.DEALER;
+  }
+
+  boolean isEnded() {
+    return ended;
+  }
+
+  boolean isDiscarded() {
+    return discarded;
+  }
+
+  /** Nothing more is delivered, not even its end. */
+  void markDiscarded() {
+    discarded = true;
+  }
+
+  /** Begins to connect. */
+  void connect(SocketAddress to, Selector selector) throws IOException {
+    SocketChannel opened = SocketChannel.open();
+    socket = opened;
+    opened.configureBlocking(false);
+    opened.setOption(StandardSocketOptions.TCP_NODELAY, true);
+    key = opened.register(selector, SelectionKey.OP_CONNECT, this);
+    out.control(Zmtp.greeting());
+    if (opened.connect(to)) {
+      begin();
+    }
+  }
+
+  /** Begins to use a socket that was accepted and set up. */
+  void accept(SocketChannel accepted, Selector selector) throws IOException {
+    socket = accepted;
+    key = accepted.register(selector, 0, this);
+    out.control(Zmtp.greeting());
+    begin();
+  }
+
+  private void begin() throws IOException {
+    connected = true;
+    flush();
+  }
+
+  /** Does what the socket is ready for. */
+  void serve(int readyOps, ByteBuffer scratch, long now) throws IOException, ZmtpException {
+    SocketChannel from = socket;
+    if (from == null || ended) {
+      return;
+    }
+    if ((readyOps & SelectionKey.OP_CONNECT) != 0 && from.finishConnect()) {
+      begin();
+    }
+    if ((readyOps & SelectionKey.OP_WRITE) != 0) {
+      askedAt = now; // it takes what has been waiting, so it lives; its answer comes after that
+      flush();
+    }
+    if ((readyOps & SelectionKey.OP_READ) != 0) {
+      read(from, scratch, now);
+    }
+  }
+
+  private void read(SocketChannel from, ByteBuffer scratch, long now)
+      throws IOException, ZmtpException {
+    for (int i = 0; i < READS_PER_TURN && !ended; i++) {
+      scratch.clear();
+      int n = from.read(scratch);
+      if (n < 0) {
+        throw new EOFException("closed by the peer");
+      }
+      if (n == 0) {
+        break;
+      }
+      lastHeard = now;
+      asked = false;
+      scratch.flip();
+      decoder.decode(scratch, this);
+      if (n < scratch.capacity()) {
+        break;
+      }
+    }
+    if (!blocked) {
+      flush();
+    }
+  }
+
+  /** Queues a message, and writes it at once if nothing else waits. */
+  boolean offer(byte[] payload) throws IOException {
+    if (ended || broken || !out.offer(payload)) {
+      return false;
+    }
+    if (ready && !blocked) {
+      flush();
+    }
+    return !broken;
+  }
+
+  private void flush() throws IOException {
+    SocketChannel to = socket;
+    SelectionKey ops = key;
+    if (to == null || ops == null || !connected || broken) {
+      return;
+    }
+    try {
+      blocked = !out.flush(to, ready, channel.staging());
+    } catch (IOException e) {
+      broken = true;
+      if (!ready) {
+        throw e;
+      }
+    }
+    ops.interestOps(
+        blocked && !broken ? SelectionKey.OP_READ | SelectionKey.OP_WRITE : SelectionKey.OP_READ);
+  }
+
+  /**
+   * Does what the clock asks for.
+   *
+   * @return nanoseconds until it asks again
+   */
+  long checkTime(long now) throws IOException, ZmtpException {
+    ZmtpSettings settings = channel.settings();
+    if (!ready) {
+      if (now - handshakeBy >= 0) {
+        throw new ZmtpException("nothing within " + settings.connectTimeout().toMillis() + " ms");
+      }
+      return handshakeBy - now;
+    }
+    if (!heartbeats) {
+      return NEVER;
+    }
+    long timeout = settings.heartbeatTimeout().toNanos();
+    if (asked) {
+      if (now - askedAt >= timeout) {
+        throw new ZmtpException("silent for " + settings.heartbeatTimeout().toMillis() + " ms");
+      }
+      return askedAt + timeout - now;
+    }
+    long interval = settings.heartbeatInterval().toNanos();
+    if (now - lastHeard < interval) {
+      return lastHeard + interval - now;
+    }
+    asked = true;
+    askedAt = now;
+    out.control(Zmtp.ping());
+    if (!blocked) {
+      flush();
+    }
+    return timeout;
+  }
+
+  /** Closes the socket; the reason is how it is told. */
+  String end(Exception cause) {
+    ended = true;
+    SocketChannel was = socket;
+    if (was != null) {
+      try {
+        was.close();
+      } catch (IOException e) {
+        cause.addSuppressed(e);
+      }
+    }
+    String what =
+        ready
+            ? "connection lost"
+            : connected ? "connection lost before the handshake was done" : "cannot connect";
+    return what + ": " + cause.getMessage();
+  }
+
+  // ---- what the peer sent
+
+  @Override
+  public void greeting(byte[] greeting) throws ZmtpException {
+    // ZMTP 3.0 has no heartbeats. Requesters get none of ours either: vLLM's would make a new
+    // connection after a cut, and wait for the lost answer until its own timeout; TCP's keepalive
+    // finds the dead ones.
+    heartbeats = Zmtp.checkGreeting(greeting) >= 1 && isMadeByUs();
+    out.control(Zmtp.ready(role));
+  }
+
+  @Override
+  public void command(byte[] body) throws ZmtpException {
+    switch (Zmtp.commandOf(body)) {
+      case READY -> {
+        if (ready) {
+          throw new ZmtpException("READY twice");
+        }
+        Zmtp.checkReady(body, role);
+        ready = true;
+      }
+      case ERROR ->
+          throw new ZmtpException("refused by the peer, reason=" + Zmtp.errorReason(body));
+      case PING -> {
+        requireReady();
+        out.pong(Zmtp.pong(body));
+      }
+      case PONG, OTHER -> requireReady();
+    }
+  }
+
+  @Override
+  public void message(byte[] body) throws ZmtpException {
+    requireReady();
+    channel.arrived(this, body);
+  }
+
+  @Override
+  public void multipart(int frames) throws ZmtpException {
+    requireReady();
+    if (isMadeByUs()) {
+      throw new ZmtpException("answer of several frames, frames=" + frames);
+    }
+    channel.arrivedInPieces(this, frames);
+  }
+
+  private void requireReady() throws ZmtpException {
+    if (!ready) {
+      throw new ZmtpException("no READY first");
+    }
+  }
+
+  @Override
+  public String toString() {
+    return (isMadeByUs() ? "connection to " : identity + " at ") + address;
+  }
+}

@@ -1,0 +1,50 @@
+package dev.mooncake4j.core.channel;
+
+import dev.mooncake4j.core.wire.WireCodec;
+import java.time.Duration;
+
+/**
+ * Times and bounds of a {@link ZmtpSideChannel}.
+ *
+ * @param heartbeatInterval silence after which a prefiller is asked for a sign of life
+ * @param heartbeatTimeout time that it has for it
+ * @param connectTimeout time for the TCP connection and the handshake, either way
+ * @param queueMessages messages that wait to be sent to one peer
+ * @param queueBytes bytes that wait to be sent to one peer; one message may always wait
+ * @param maxConnections connections that we make
+ * @param maxPeers connections that we accept
+ * @param maxMessageBytes largest message that is read
+ */
+record ZmtpSettings(
+    Duration heartbeatInterval,
+    Duration heartbeatTimeout,
+    Duration connectTimeout,
+    int queueMessages,
+    int queueBytes,
+    int maxConnections,
+    int maxPeers,
+    int maxMessageBytes) {
+
+  /**
+   * What is used unless a test says otherwise.
+   *
+   * <ul>
+   *   <li>Heartbeats: a black hole is noticed within 8 s, long before any abort timeout.
+   *   <li>Connecting: a host that drops packets would keep TCP trying for two minutes.
+   *   <li>Queue: a burst of all requests of a large batch fits; a peer that does not read holds no
+   *       more memory than that.
+   *   <li>Connections: one per prefiller rank.
+   *   <li>Peers: vLLM opens a connection per pull.
+   * </ul>
+   */
+  static final ZmtpSettings DEFAULT =
+      new ZmtpSettings(
+          Duration.ofSeconds(2),
+          Duration.ofSeconds(6),
+          Duration.ofSeconds(5),
+          4096,
+          WireCodec.MAX_MESSAGE_BYTES,
+          4096,
+          8192,
+          WireCodec.MAX_MESSAGE_BYTES);
+}
