@@ -215,6 +215,25 @@ class ConsumerCancelTest {
   }
 
   @Test
+  void whileAMovedPrefillerIsLookedForItIsNotAskedThere() {
+    RawPrefiller moved = rig.rawPrefiller();
+    prefiller.die();
+    rig.bootstrap().answerAlways(null);
+    decoder.pull("d", "t", 1);
+    rig.settle();
+    rig.bootstrap().answer(CoreRig.engineAt(prefiller.address()));
+    rig.settle();
+    assertThat(rig.bootstrap().openQuestions()).hasSize(1);
+    decoder.cancel("d");
+    rig.settle();
+    rig.bootstrap().answer(CoreRig.engineAt(moved.address()));
+    rig.settle();
+    assertThat(moved.questions()).extracting(Question::isPull).containsExactly(false);
+    assertThat(decoder.ends()).containsExactly("d=ABORTED");
+    rig.advanceSeconds(6);
+  }
+
+  @Test
   void theRequestIdMayBeUsedAgainAtOnce() {
     decoder.pull("d", "t1", 1);
     Question old = question();

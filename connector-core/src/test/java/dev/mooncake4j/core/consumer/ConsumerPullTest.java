@@ -317,6 +317,20 @@ class ConsumerPullTest {
   }
 
   @Test
+  void aConnectionThatIsUsedAgainIsFreeNoMore() {
+    decoder.pull("d1", "t1", 1);
+    asked().finish("d1");
+    rig.advanceSeconds(40);
+    decoder.pull("d2", "t2", 2);
+    Question second = asked();
+    rig.advanceSeconds(40);
+    assertThat(rig.network().onlyConnection().isOpen()).isTrue();
+    second.finish("d2");
+    rig.settle();
+    assertThat(decoder.ends()).containsExactly("d1", "d2");
+  }
+
+  @Test
   void freeConnectionsAreBoundedAndClosedAfterAMinute() {
     for (int i = 0; i < 20; i++) {
       decoder.pull("d" + i, "t" + i, i);

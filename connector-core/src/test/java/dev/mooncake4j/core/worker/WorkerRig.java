@@ -54,7 +54,7 @@ final class WorkerRig implements AutoCloseable {
               .host("127.0.0.1")
               .numWorkers(2)
               .environment(Map.of())
-              .abortRequestTimeout(Duration.ofSeconds(120))
+              .abortRequestTimeout(Duration.ofMinutes(2))
               .build();
       engine =
           network.open(
