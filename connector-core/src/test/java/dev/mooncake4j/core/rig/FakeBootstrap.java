@@ -89,7 +89,9 @@ public final class FakeBootstrap implements Bootstrap {
     return question.answer();
   }
 
-  /** From now on {@link #register} stays until its thread is interrupted; completes when it is in. */
+  /**
+   * From now on {@link #register} stays until its thread is interrupted; completes when it is in.
+   */
   public synchronized CompletableFuture<Void> blockRegistrations() {
     CompletableFuture<Void> entered = new CompletableFuture<>();
     blocked = entered;

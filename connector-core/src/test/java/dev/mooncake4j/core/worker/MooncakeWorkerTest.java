@@ -151,8 +151,7 @@ class MooncakeWorkerTest {
   }
 
   @Test
-  void aHookThatThrowsOnAnEngineThreadLeavesNothingRegisteredAndMayBeTriedAgain()
-      throws Exception {
+  void aHookThatThrowsOnAnEngineThreadLeavesNothingRegisteredAndMayBeTriedAgain() throws Exception {
     AtomicBoolean fails = new AtomicBoolean(true);
     Node prefiller =
         rig.open(
@@ -198,8 +197,7 @@ class MooncakeWorkerTest {
       Node decoder = rig.open(KvRole.CONSUMER);
       KvCacheLayout layout =
           new KvCacheLayout(
-              List.of(
-                  new KvCacheRegion("a", 0, 3, memory, 0, 32, 32, 32, List.of(), -1)));
+              List.of(new KvCacheRegion("a", 0, 3, memory, 0, 32, 32, 32, List.of(), -1)));
       assertThatThrownBy(() -> decoder.worker.registerKvCaches(layout))
           .isInstanceOf(KvConnectorException.class)
           .hasMessageContaining("group_index=3");
@@ -261,11 +259,9 @@ class MooncakeWorkerTest {
         .isInstanceOf(KvConnectorException.class)
         .hasMessageContaining("no kv caches were given back");
     decoder.register();
-    assertThatThrownBy(decoder.worker::restoreKvCaches)
-        .isInstanceOf(KvConnectorException.class);
+    assertThatThrownBy(decoder.worker::restoreKvCaches).isInstanceOf(KvConnectorException.class);
     decoder.worker.unregisterKvCaches();
-    assertThatThrownBy(decoder.worker::unregisterKvCaches)
-        .isInstanceOf(KvConnectorException.class);
+    assertThatThrownBy(decoder.worker::unregisterKvCaches).isInstanceOf(KvConnectorException.class);
     assertThatThrownBy(() -> decoder.worker.registerKvCaches(decoder.cache.layout()))
         .as("restore takes the same memory again")
         .isInstanceOf(KvConnectorException.class);
@@ -278,8 +274,7 @@ class MooncakeWorkerTest {
     Node decoder = rig.decoder();
     decoder.worker.unregisterKvCaches();
     decoder.faults.refuseRange(0);
-    assertThatThrownBy(decoder.worker::restoreKvCaches)
-        .isInstanceOf(TransferEngineException.class);
+    assertThatThrownBy(decoder.worker::restoreKvCaches).isInstanceOf(TransferEngineException.class);
     assertThat(decoder.engine.stats().registeredRanges()).isZero();
     decoder.worker.restoreKvCaches();
     assertThat(decoder.engine.stats().registeredRanges()).isEqualTo(1);
@@ -362,8 +357,7 @@ class MooncakeWorkerTest {
   void aLoopThatDiesFailsEverythingAndSaysSo() throws Exception {
     AtomicBoolean dies = new AtomicBoolean();
     CompletableFuture<Void> once = new CompletableFuture<>();
-    Node decoder =
-        rig.open(KvRole.CONSUMER, hooks -> hooks, new DyingChannel(dies, once));
+    Node decoder = rig.open(KvRole.CONSUMER, hooks -> hooks, new DyingChannel(dies, once));
     decoder.register();
     decoder.pull("d", "t", 5);
     Awaitility.await().atMost(BOUND).until(() -> decoder.worker.stats().pulls() == 1);
