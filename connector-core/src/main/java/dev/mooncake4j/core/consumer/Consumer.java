@@ -16,7 +16,6 @@ import dev.mooncake4j.core.loop.EventLoop;
 import dev.mooncake4j.core.plan.PlanException;
 import dev.mooncake4j.core.plan.RankPairing;
 import dev.mooncake4j.core.results.ResultQueue;
-import dev.mooncake4j.core.wire.MalformedMessageException;
 import dev.mooncake4j.core.wire.PullEntry;
 import dev.mooncake4j.core.wire.PullRequest;
 import dev.mooncake4j.core.wire.ReleaseRequest;
@@ -26,6 +25,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -47,16 +47,13 @@ public final class Consumer {
   private static final Logger LOG = LoggerFactory.getLogger(Consumer.class);
 
   /** Beyond a prefiller's own wait, as in vLLM: silence past it is a failure. */
-  private static final long ANSWER_MARGIN_NANOS = TimeUnit.SECONDS.toNanos(60);
+  static final long ANSWER_MARGIN_NANOS = TimeUnit.SECONDS.toNanos(60);
 
   /**
    * How long the blocks of a failed pull are held where the prefiller gives no proof that it has
-   * stopped writing. vLLM was seen to write for 0.2 s after it had told the failure.
+   * stopped writing, or is gone. vLLM was seen to write for 0.2 s after it had told the failure.
    */
   static final long QUARANTINE_NANOS = TimeUnit.SECONDS.toNanos(2);
-
-  /** The answer to a release or a renewal is not waited for longer. */
-  private static final long COURTESY_NANOS = TimeUnit.SECONDS.toNanos(5);
 
   /** Prefiller ranks that are known to have our layout; past it the layout is sent again. */
   private static final int MAX_KEPT_LAYOUTS = 4096;
@@ -66,17 +63,23 @@ public final class Consumer {
   private final Duration abortTimeout;
   private final PrefillerDirectory directory;
   private final PrefillerConnections connections;
+  private final Courtesies courtesies;
   private final ResultQueue results;
   private final TransferListener listener;
   private final @Nullable LeaseRenewer leases;
 
+  /** All that has not ended. */
+  private final Set<PullRecord> live = new LinkedHashSet<>();
+
+  /** The latest of each request id; one given up before may still be live. */
   private final Map<String, PullRecord> pulls = new HashMap<>();
+
   private final Map<String, PullRecord> byTransfer = new HashMap<>();
-  private final Set<PullRecord> releases = new HashSet<>();
-  private final Set<RankPull> rankPulls = new HashSet<>();
+  private final Set<RankPull> rankPulls = new LinkedHashSet<>();
+  private final Set<QuietProof> proofs = new LinkedHashSet<>();
+  private final Map<PullRecord, Deadline> settling = new LinkedHashMap<>();
   private final Set<String> layoutKeptBy = new HashSet<>();
   private @Nullable LocalEngine local;
-  private int quarantinedBlocks;
   private boolean closed;
 
   /** A consumer that asks through {@code channel}. */
@@ -93,6 +96,7 @@ public final class Consumer {
     this.abortTimeout = config.abortRequestTimeout();
     this.directory = directory;
     this.connections = new PrefillerConnections(loop, channel);
+    this.courtesies = new Courtesies(loop, connections);
     this.results = results;
     this.listener = listener;
     Duration lease = config.leaseDuration();
@@ -105,7 +109,10 @@ public final class Consumer {
     layoutKeptBy.clear();
   }
 
-  /** The caches are no longer registered: new pulls fail until they are again. */
+  /**
+   * The caches are about to be given back: new pulls fail until they are registered again, those
+   * under way go on to their end.
+   */
   public void detach() {
     local = null;
   }
@@ -128,7 +135,10 @@ public final class Consumer {
         group.add(record);
       }
     }
-    byEngine.forEach(this::resolve);
+    LocalEngine engine = local;
+    if (engine != null) {
+      byEngine.forEach((key, records) -> resolve(key, engine, records));
+    }
     for (String requestId : plan.cancelledPulls()) {
       PullRecord record = pulls.get(requestId);
       if (record != null) {
@@ -159,7 +169,7 @@ public final class Consumer {
   private @Nullable PullRecord accept(StepPlan.Pull pull) {
     PullRecord record = new PullRecord(pull);
     PullRecord same = pulls.get(pull.requestId());
-    if (same != null && !record.releasesOnly()) {
+    if (same != null && !same.isAborted() && !record.releasesOnly()) {
       LOG.warn(
           "request_id={} transfer_id={} is being fetched already: ignored",
           pull.requestId(),
@@ -183,6 +193,7 @@ public final class Consumer {
     } else if (!record.releasesOnly()) {
       unfit = engine.problemWith(pull.blocks());
     }
+    live.add(record);
     if (!record.releasesOnly()) {
       pulls.put(pull.requestId(), record);
     }
@@ -193,23 +204,37 @@ public final class Consumer {
       return null;
     }
     byTransfer.put(pull.transferId(), record);
-    if (record.releasesOnly()) {
-      releases.add(record);
-    }
     return record;
   }
 
-  private void resolve(EngineKey engine, List<PullRecord> records) {
+  private void resolve(EngineKey key, LocalEngine engine, List<PullRecord> records) {
+    Deadline deadline =
+        schedulePullDeadline(
+            () ->
+                failUnasked(
+                    records,
+                    FailureStage.BOOTSTRAP,
+                    "bootstrap_addr=" + key.bootstrapAddress() + " has not answered in time",
+                    key.bootstrapAddress()));
     directory.find(
-        engine.engineId(),
-        engine.bootstrapAddress(),
+        key.engineId(),
+        key.bootstrapAddress(),
         PrefillerDirectory.answer(
-            addresses -> ask(engine, addresses, records),
+            addresses -> {
+              deadline.cancel();
+              ask(key, engine, addresses, records);
+            },
             reason -> {
-              for (PullRecord record : records) {
-                failUnasked(record, FailureStage.BOOTSTRAP, reason, engine.bootstrapAddress());
-              }
+              deadline.cancel();
+              failUnasked(records, FailureStage.BOOTSTRAP, reason, key.bootstrapAddress());
             }));
+  }
+
+  private void failUnasked(
+      List<PullRecord> records, FailureStage stage, String reason, @Nullable String peer) {
+    for (PullRecord record : records) {
+      failUnasked(record, stage, reason, peer);
+    }
   }
 
   private void failUnasked(
@@ -221,43 +246,47 @@ public final class Consumer {
     }
   }
 
-  private void ask(EngineKey engine, EngineAddresses addresses, List<PullRecord> records) {
-    List<PullRecord> live = new ArrayList<>();
+  private void ask(
+      EngineKey key, LocalEngine engine, EngineAddresses addresses, List<PullRecord> records) {
+    List<PullRecord> unasked = new ArrayList<>();
     for (PullRecord record : records) {
       if (record.state() == PullRecord.State.RESOLVING) {
-        live.add(record);
+        unasked.add(record);
       }
     }
-    if (live.isEmpty()) {
+    if (unasked.isEmpty()) {
       return;
     }
     List<String> targets;
     try {
       targets = targets(addresses);
     } catch (PlanException e) {
-      for (PullRecord record : live) {
-        failUnasked(
-            record, FailureStage.PLAN, String.valueOf(e.getMessage()), engine.bootstrapAddress());
-      }
+      failUnasked(
+          unasked, FailureStage.PLAN, String.valueOf(e.getMessage()), key.bootstrapAddress());
       return;
     }
     for (String target : targets) {
       if (!PrefillerConnections.isUsable(target)) {
-        String reason = "addr=" + target + " of engine_id=" + engine.engineId() + " is not usable";
-        live.forEach(r -> failUnasked(r, FailureStage.BOOTSTRAP, reason, target));
+        failUnasked(
+            unasked,
+            FailureStage.BOOTSTRAP,
+            "addr=" + target + " of engine_id=" + key.engineId() + " is not usable",
+            target);
         return;
       }
     }
-    for (PullRecord record : live) {
+    List<RankPull> started = new ArrayList<>();
+    for (int i = 0; i < targets.size(); i++) {
+      started.add(
+          new RankPull(
+              this, i, targets.get(i), key.engineId(), key.bootstrapAddress(), engine, unasked));
+    }
+    for (PullRecord record : unasked) {
       record.asked(targets.size());
     }
-    for (int i = 0; i < targets.size(); i++) {
-      String target = targets.get(i);
-      RankPull pull =
-          new RankPull(this, i, target, engine.engineId(), engine.bootstrapAddress(), live);
-      rankPulls.add(pull);
-      pull.start(!layoutKeptBy.contains(target));
-    }
+    rankPulls.addAll(started);
+    // One that cannot be asked fails at once, and the others then leave its requests out.
+    started.forEach(RankPull::start);
   }
 
   /** The prefiller ranks that this rank pulls from: its own stage, or all where stages differ. */
@@ -313,9 +342,7 @@ public final class Consumer {
               }
               try {
                 for (String target : targets(addresses)) {
-                  if (PrefillerConnections.isUsable(target)) {
-                    new Courtesy(target, message, answers).start();
-                  }
+                  courtesies.tell(target, message, answers);
                 }
               } catch (PlanException e) {
                 LOG.debug("engine_id={} is not told: it does not pair with us", engineId, e);
@@ -324,56 +351,10 @@ public final class Consumer {
             reason -> LOG.debug("engine_id={} is not told: {}", engineId, reason)));
   }
 
-  /** A message that nothing waits for: if it fails, time does the rest. */
-  private final class Courtesy implements Exchange {
-    private final String target;
-    private final byte[] message;
-    private final LeaseRenewer.Answers answers;
-    private @Nullable Deadline deadline;
+  // What RankPull and QuietProof need.
 
-    Courtesy(String target, byte[] message, LeaseRenewer.Answers answers) {
-      this.target = target;
-      this.message = message;
-      this.answers = answers;
-    }
-
-    void start() {
-      ChannelConnection connection = connections.ask(target, message, this);
-      if (connection != null) {
-        deadline = loop.schedule(COURTESY_NANOS, () -> connections.abandon(connection));
-      }
-    }
-
-    @Override
-    public boolean onReply(byte[] payload) {
-      cancelDeadline();
-      try {
-        answers.answered(target, WireCodec.decodeResponse(payload));
-      } catch (MalformedMessageException e) {
-        LOG.debug("addr={} has answered a courtesy with nonsense", target, e);
-      }
-      return true;
-    }
-
-    @Override
-    public void onClosed(String reason, boolean wasConnected) {
-      cancelDeadline();
-    }
-
-    private void cancelDeadline() {
-      if (deadline != null) {
-        deadline.cancel();
-      }
-    }
-  }
-
-  // What RankPull tells.
-
-  byte[] encode(List<PullRecord> records, boolean withLayout) {
-    LocalEngine engine = local;
-    if (engine == null) {
-      throw new IllegalStateException("no kv caches are registered");
-    }
+  /** A pull for one rank, as bytes. */
+  byte[] encode(LocalEngine engine, List<PullRecord> records, boolean withLayout) {
     List<PullEntry> entries = new ArrayList<>(records.size());
     for (PullRecord record : records) {
       BlockIds blocks = record.releasesOnly() ? BlockIds.none() : record.pull.blocks();
@@ -391,8 +372,8 @@ public final class Consumer {
             engine.layoutId()));
   }
 
-  @Nullable ChannelConnection ask(RankPull pull, byte[] question) {
-    return connections.ask(pull.address(), question, pull);
+  ChannelConnection ask(String address, byte[] question, Exchange exchange) {
+    return connections.ask(address, question, exchange);
   }
 
   boolean askAgain(ChannelConnection connection, byte[] question) {
@@ -407,16 +388,31 @@ public final class Consumer {
     return loop.schedule(abortTimeout.toNanos() + ANSWER_MARGIN_NANOS, action);
   }
 
+  Deadline schedule(long delayNanos, Runnable action) {
+    return loop.schedule(delayNanos, action);
+  }
+
+  long now() {
+    return loop.now();
+  }
+
   void finished(RankPull pull) {
     rankPulls.remove(pull);
   }
 
-  long layoutId() {
-    LocalEngine engine = local;
-    return engine == null ? 0 : engine.layoutId();
+  boolean isLayoutKept(String address, LocalEngine engine) {
+    return isCurrent(engine) && layoutKeptBy.contains(address);
   }
 
-  void layoutKept(String address) {
+  private boolean isCurrent(LocalEngine engine) {
+    LocalEngine current = local;
+    return current != null && current.layoutId() == engine.layoutId();
+  }
+
+  void layoutKept(String address, LocalEngine engine) {
+    if (!isCurrent(engine)) {
+      return;
+    }
     if (layoutKeptBy.size() >= MAX_KEPT_LAYOUTS) {
       layoutKeptBy.clear();
     }
@@ -445,7 +441,7 @@ public final class Consumer {
               if (moved == null) {
                 pull.failAll(FailureStage.SIDE_CHANNEL, text, false);
               } else {
-                pull.restartAt(moved, !layoutKeptBy.contains(moved));
+                pull.restartAt(moved);
               }
             },
             why -> pull.failAll(FailureStage.SIDE_CHANNEL, text + "; " + why, false)));
@@ -465,37 +461,86 @@ public final class Consumer {
     return null;
   }
 
+  /** A rank has done what was asked, or was not asked. */
   void rankDone(PullRecord record) {
     if (record.answered()) {
       settled(record);
     }
   }
 
+  /**
+   * A rank has failed a request.
+   *
+   * @param quiet whether it is proven that nothing is written for it any more
+   */
   void rankFailed(
-      PullRecord record, FailureStage stage, String reason, String peer, boolean mayStillWrite) {
+      PullRecord record, FailureStage stage, String reason, String peer, boolean quiet) {
     record.fail(stage, reason, peer);
-    if (mayStillWrite && !record.releasesOnly()) {
+    if (!quiet && !record.releasesOnly()) {
       record.unquietUntil(loop.now() + QUARANTINE_NANOS);
     }
-    if (record.answered()) {
-      settled(record);
+    rankDone(record);
+  }
+
+  /** A rank has broken off, and may go on to write for these requests if it lives. */
+  void rankBroken(
+      List<PullRecord> records, FailureStage stage, String reason, String peer, long pullDeadline) {
+    List<PullRecord> unquiet = new ArrayList<>();
+    for (PullRecord record : records) {
+      record.fail(stage, reason, peer);
+      if (closed || record.releasesOnly()) {
+        rankDone(record);
+      } else {
+        unquiet.add(record);
+      }
+    }
+    if (!unquiet.isEmpty()) {
+      QuietProof proof = new QuietProof(this, peer, unquiet, pullDeadline);
+      proofs.add(proof);
+      proof.start();
+    }
+  }
+
+  /**
+   * Requests have failed at a rank that is out of reach, so that no other rank can save them: those
+   * that have not answered are told, and need not be waited for.
+   */
+  void letGoElsewhere(List<PullRecord> records) {
+    if (closed) {
+      return;
+    }
+    Set<PullRecord> failed = new HashSet<>(records);
+    for (RankPull other : List.copyOf(rankPulls)) {
+      List<String> transferIds = new ArrayList<>();
+      for (PullRecord record : other.openRecords()) {
+        if (failed.contains(record)) {
+          transferIds.add(record.pull.transferId());
+        }
+      }
+      if (!transferIds.isEmpty()) {
+        courtesies.release(other.address(), transferIds);
+      }
+    }
+  }
+
+  /** A rank's word, or its end, or the time passed: its writes are over after this. */
+  void quiet(QuietProof proof, long unquietNanos) {
+    proofs.remove(proof);
+    for (PullRecord record : proof.records()) {
+      if (unquietNanos > 0) {
+        record.unquietUntil(loop.now() + unquietNanos);
+      }
+      rankDone(record);
     }
   }
 
   private void settled(PullRecord record) {
     long wait = record.untilQuiet(loop.now());
     if (record.isFailed() && wait > 0 && !closed) {
-      int blocks = record.pull.blocks().totalSize();
-      quarantinedBlocks += blocks;
-      loop.schedule(
-          wait,
-          () -> {
-            quarantinedBlocks -= blocks;
-            end(record);
-          });
-      return;
+      settling.put(record, loop.schedule(wait, () -> end(record)));
+    } else {
+      end(record);
     }
-    end(record);
   }
 
   /** The one place where a pull ends. */
@@ -504,8 +549,9 @@ public final class Consumer {
     if (leases != null) {
       leases.settled(record.pull);
     }
+    settling.remove(record);
+    live.remove(record);
     pulls.remove(record.pull.requestId(), record);
-    releases.remove(record);
     byTransfer.remove(record.pull.transferId(), record);
     if (record.releasesOnly()) {
       if (record.isFailed()) {
@@ -526,8 +572,8 @@ public final class Consumer {
             record.reason(),
             record.peer(),
             record.pull.blocks());
-    listener.receiveFailed(failure);
     results.failed(failure);
+    listener.receiveFailed(failure);
   }
 
   /** A frame from a prefiller. */
@@ -546,9 +592,10 @@ public final class Consumer {
     for (RankPull pull : List.copyOf(rankPulls)) {
       pull.failAll(FailureStage.SHUTDOWN, reason, true);
     }
-    for (PullRecord record : List.copyOf(byTransfer.values())) {
-      failUnasked(record, FailureStage.SHUTDOWN, reason, null);
-    }
+    List.copyOf(proofs).forEach(QuietProof::giveUp);
+    settling.forEach((record, deadline) -> deadline.cancel());
+    List.copyOf(settling.keySet()).forEach(this::end);
+    failUnasked(List.copyOf(live), FailureStage.SHUTDOWN, reason, null);
     if (leases != null) {
       leases.close();
     }
@@ -562,12 +609,20 @@ public final class Consumer {
 
   /** Requests being fetched, or released. */
   public int pulls() {
-    return pulls.size() + releases.size();
+    return live.size();
   }
 
   /** Blocks that a peer may still write to. */
   public int quarantinedBlocks() {
-    return quarantinedBlocks;
+    Set<PullRecord> held = new HashSet<>(settling.keySet());
+    for (QuietProof proof : proofs) {
+      held.addAll(proof.records());
+    }
+    int blocks = 0;
+    for (PullRecord record : held) {
+      blocks += record.pull.blocks().totalSize();
+    }
+    return blocks;
   }
 
   /** Connections in use and kept, for leak checks. */

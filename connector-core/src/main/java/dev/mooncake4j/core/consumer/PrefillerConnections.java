@@ -1,6 +1,7 @@
 package dev.mooncake4j.core.consumer;
 
 import dev.mooncake4j.connector.HostAddresses;
+import dev.mooncake4j.connector.KvConnectorException;
 import dev.mooncake4j.core.channel.ChannelConnection;
 import dev.mooncake4j.core.channel.SideChannel;
 import dev.mooncake4j.core.loop.Deadline;
@@ -45,25 +46,32 @@ final class PrefillerConnections {
    * Asks a question at {@code tcp://host:port}. A failure to reach the peer is told to the exchange
    * later.
    *
-   * @return the connection, or {@code null} if the question could not even be queued
+   * @throws KvConnectorException if the question cannot even be queued
    */
-  @Nullable ChannelConnection ask(String address, byte[] question, Exchange exchange) {
+  ChannelConnection ask(String address, byte[] question, Exchange exchange) {
     for (ChannelConnection kept = takeIdle(address); kept != null; kept = takeIdle(address)) {
       if (kept.send(question)) {
         busy.put(kept, exchange);
         return kept;
       }
+      // It has ended, and that is not told yet.
       kept.close();
     }
     String hostAndPort = address.substring("tcp://".length());
-    ChannelConnection fresh =
-        channel.connect(HostAddresses.hostOf(hostAndPort), HostAddresses.portOf(hostAndPort));
-    if (fresh.send(question)) {
-      busy.put(fresh, exchange);
-      return fresh;
+    ChannelConnection connection;
+    try {
+      connection =
+          channel.connect(HostAddresses.hostOf(hostAndPort), HostAddresses.portOf(hostAndPort));
+    } catch (RuntimeException e) {
+      throw new KvConnectorException(
+          "no connection to addr=" + address + " can be made: " + e.getMessage(), e);
     }
-    fresh.close();
-    return null;
+    if (!connection.send(question)) {
+      connection.close();
+      throw new KvConnectorException("a new connection to addr=" + address + " takes no question");
+    }
+    busy.put(connection, exchange);
+    return connection;
   }
 
   /** Asks again on the connection that a last answer has just come on. */
@@ -73,11 +81,15 @@ final class PrefillerConnections {
 
   private @Nullable ChannelConnection takeIdle(String address) {
     Deque<Idle> free = idle.get(address);
-    Idle newest = free == null ? null : free.peekLast();
-    if (newest == null) {
+    Idle newest = free == null ? null : free.pollLast();
+    if (free == null || newest == null) {
       return null;
     }
-    forgetIdle(newest.connection());
+    if (free.isEmpty()) {
+      idle.remove(address);
+    }
+    newest.expiry().cancel();
+    idleByConnection.remove(newest.connection());
     return newest.connection();
   }
 

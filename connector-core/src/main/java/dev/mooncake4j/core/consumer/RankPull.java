@@ -1,12 +1,12 @@
 package dev.mooncake4j.core.consumer;
 
 import dev.mooncake4j.connector.FailureStage;
+import dev.mooncake4j.connector.KvConnectorException;
 import dev.mooncake4j.core.channel.ChannelConnection;
 import dev.mooncake4j.core.loop.Deadline;
 import dev.mooncake4j.core.wire.MalformedMessageException;
 import dev.mooncake4j.core.wire.PullResponse;
 import dev.mooncake4j.core.wire.WireCodec;
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -21,6 +21,7 @@ final class RankPull implements Exchange {
   final int index;
   final String engineId;
   final String bootstrapAddress;
+  private final LocalEngine engine;
   private final Map<String, PullRecord> open = new LinkedHashMap<>();
   private String address;
   private boolean mayAskAgain = true;
@@ -35,34 +36,57 @@ final class RankPull implements Exchange {
       String address,
       String engineId,
       String bootstrapAddress,
+      LocalEngine engine,
       List<PullRecord> records) {
     this.consumer = consumer;
     this.index = index;
     this.address = address;
     this.engineId = engineId;
     this.bootstrapAddress = bootstrapAddress;
+    this.engine = engine;
     for (PullRecord record : records) {
       open.put(record.pull.requestId(), record);
     }
   }
 
   /** Sends the question, with the layout if this rank is not known to have it. */
-  void start(boolean withLayout) {
-    layoutSent = withLayout;
-    deadline = consumer.schedulePullDeadline(this::timedOut);
-    connection = consumer.ask(this, consumer.encode(openRecords(), withLayout));
-    if (connection == null) {
-      failAll(FailureStage.SIDE_CHANNEL, "the side channel to the prefiller is full", false);
+  void start() {
+    leaveOutFailed();
+    if (open.isEmpty()) {
+      finish();
+      return;
+    }
+    layoutSent = !consumer.isLayoutKept(address, engine);
+    if (deadline == null) {
+      deadline = consumer.schedulePullDeadline(this::timedOut);
+    }
+    try {
+      connection = consumer.ask(address, question(), this);
+    } catch (KvConnectorException e) {
+      connection = null;
+      failAll(FailureStage.SIDE_CHANNEL, String.valueOf(e.getMessage()), false);
     }
   }
 
-  /** Sends it once more, to where the rank is now. */
-  void restartAt(String movedTo, boolean withLayout) {
+  /** What was given up, or has failed at another rank, before it was asked for here. */
+  private void leaveOutFailed() {
+    for (PullRecord record : openRecords()) {
+      if (record.isFailed()) {
+        open.remove(record.pull.requestId());
+        consumer.rankDone(record);
+      }
+    }
+  }
+
+  private byte[] question() {
+    return consumer.encode(engine, openRecords(), layoutSent);
+  }
+
+  /** Sends it once more, to where the rank is now; the time it has does not begin again. */
+  void restartAt(String movedTo) {
     mayAskAgain = false;
     address = movedTo;
-    if (!open.isEmpty()) {
-      start(withLayout);
-    }
+    start();
   }
 
   boolean mayAskAgain() {
@@ -82,10 +106,12 @@ final class RankPull implements Exchange {
     PullResponse response;
     try {
       response = WireCodec.decodeResponse(payload);
-    } catch (MalformedMessageException e) {
+    } catch (MalformedMessageException | RuntimeException e) {
+      // Whatever follows on this connection would be taken for the answer to the next question.
+      abandonConnection();
       failAll(
           FailureStage.RESPONSE, "the prefiller's answer is malformed: " + e.getMessage(), true);
-      return true;
+      return false;
     }
     anyReply = true;
     return switch (response.status()) {
@@ -96,8 +122,9 @@ final class RankPull implements Exchange {
       }
       case LAYOUT_MISS -> onLayoutMiss(response);
       case CONTINUE -> {
+        // Even if none is left: the FINISH that follows belongs to this question.
         settle(response);
-        yield open.isEmpty() && finish();
+        yield false;
       }
       case FINISH -> {
         settle(response);
@@ -115,7 +142,7 @@ final class RankPull implements Exchange {
     ChannelConnection current = connection;
     if (!layoutSent && current != null) {
       layoutSent = true;
-      if (consumer.askAgain(current, consumer.encode(openRecords(), true))) {
+      if (consumer.askAgain(current, question())) {
         return false;
       }
     }
@@ -125,15 +152,15 @@ final class RankPull implements Exchange {
   }
 
   private void settle(PullResponse response) {
-    if (layoutSent && response.layoutId() == consumer.layoutId() && consumer.layoutId() != 0) {
-      consumer.layoutKept(address);
+    if (layoutSent && response.layoutId() == engine.layoutId()) {
+      consumer.layoutKept(address, engine);
     }
     for (String requestId : response.errorRequests()) {
       PullRecord record = open.remove(requestId);
       if (record != null) {
         // An engine's failure is told by vLLM while parts of the write may be under way.
         consumer.rankFailed(
-            record, stageOf(response), message(response), address, !response.quiet());
+            record, stageOf(response), message(response), address, response.quiet());
       }
     }
     for (String requestId : response.okRequests()) {
@@ -159,11 +186,8 @@ final class RankPull implements Exchange {
 
   @Override
   public void onClosed(String reason, boolean wasConnected) {
+    connection = null;
     if (!wasConnected && !anyReply) {
-      connection = null;
-      if (deadline != null) {
-        deadline.cancel();
-      }
       consumer.unreachable(this, reason);
       return;
     }
@@ -172,27 +196,41 @@ final class RankPull implements Exchange {
 
   private void timedOut() {
     ChannelConnection current = connection;
+    boolean reached = current != null && current.wasConnected();
+    abandonConnection();
+    failAll(FailureStage.SIDE_CHANNEL, "the prefiller has not answered in time", reached);
+  }
+
+  private void abandonConnection() {
+    ChannelConnection current = connection;
     if (current != null) {
+      connection = null;
       consumer.abandon(current);
     }
-    failAll(FailureStage.SIDE_CHANNEL, "the prefiller has not answered in time", true);
   }
 
   /** Fails what is still open. */
   void failAll(FailureStage stage, String reason, boolean mayStillWrite) {
+    long pullDeadline = deadline == null ? consumer.now() : deadline.at();
     finish();
-    List<PullRecord> left = new ArrayList<>(open.values());
+    List<PullRecord> left = openRecords();
     open.clear();
-    for (PullRecord record : left) {
-      consumer.rankFailed(record, stage, reason, address, mayStillWrite);
+    if (mayStillWrite) {
+      consumer.rankBroken(left, stage, reason, address, pullDeadline);
+    } else {
+      for (PullRecord record : left) {
+        consumer.rankFailed(record, stage, reason, address, true);
+      }
+    }
+    if (stage == FailureStage.SIDE_CHANNEL) {
+      consumer.letGoElsewhere(left);
     }
   }
 
-  private boolean finish() {
+  private void finish() {
     if (deadline != null) {
       deadline.cancel();
     }
     consumer.finished(this);
-    return true;
   }
 }

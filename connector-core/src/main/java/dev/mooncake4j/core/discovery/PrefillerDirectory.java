@@ -1,11 +1,16 @@
 package dev.mooncake4j.core.discovery;
 
+import dev.mooncake4j.core.loop.Deadline;
 import dev.mooncake4j.core.loop.EventLoop;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -19,6 +24,12 @@ public final class PrefillerDirectory {
   /** Engines remembered; the oldest goes first. More than any fleet that one decoder talks to. */
   private static final int MAX_ENGINES = 4096;
 
+  /**
+   * A client gives up by itself, after its attempts; if one never says so, those that wait are let
+   * go all the same. Longer than a client's three attempts of a usual length.
+   */
+  private static final long PATIENCE_NANOS = TimeUnit.MINUTES.toNanos(10);
+
   private final EventLoop loop;
   private final Bootstrap bootstrap;
   private final Map<String, EngineAddresses> known =
@@ -30,7 +41,7 @@ public final class PrefillerDirectory {
           return size() > MAX_ENGINES;
         }
       };
-  private final Map<String, List<Waiter>> asked = new HashMap<>();
+  private final Map<String, Question> asked = new HashMap<>();
 
   /** What a question comes to: exactly one of the two is given. */
   public interface Answer {
@@ -56,18 +67,28 @@ public final class PrefillerDirectory {
       answer.found(addresses);
       return;
     }
-    List<Waiter> waiters = asked.get(bootstrapAddress);
-    if (waiters != null) {
-      waiters.add(new Waiter(engineId, answer));
+    Question open = asked.get(bootstrapAddress);
+    if (open != null) {
+      open.waiters.add(new Waiter(engineId, answer));
       return;
     }
-    waiters = new ArrayList<>();
-    waiters.add(new Waiter(engineId, answer));
-    asked.put(bootstrapAddress, waiters);
-    bootstrap
-        .query(bootstrapAddress)
-        .whenComplete(
-            (engines, failure) -> loop.post(() -> answered(bootstrapAddress, engines, failure)));
+    Question question = new Question(bootstrapAddress);
+    question.waiters.add(new Waiter(engineId, answer));
+    asked.put(bootstrapAddress, question);
+    query(bootstrapAddress)
+        .whenComplete((engines, failure) -> loop.post(() -> question.end(engines, failure)));
+    question.deadline =
+        loop.schedule(
+            PATIENCE_NANOS,
+            () -> question.end(null, new TimeoutException("no answer, and no failure either")));
+  }
+
+  private CompletionStage<List<EngineAddresses>> query(String bootstrapAddress) {
+    try {
+      return bootstrap.query(bootstrapAddress);
+    } catch (RuntimeException e) {
+      return CompletableFuture.failedStage(e);
+    }
   }
 
   /** Forgets an engine, after one of its addresses proved wrong. */
@@ -80,14 +101,31 @@ public final class PrefillerDirectory {
     return asked.size();
   }
 
+  /** One question to one server, until its answer or the end of our patience. */
+  private final class Question {
+    private final String bootstrapAddress;
+    private final List<Waiter> waiters = new ArrayList<>();
+    private @Nullable Deadline deadline;
+
+    Question(String bootstrapAddress) {
+      this.bootstrapAddress = bootstrapAddress;
+    }
+
+    void end(@Nullable List<EngineAddresses> engines, @Nullable Throwable failure) {
+      if (asked.remove(bootstrapAddress, this)) {
+        if (deadline != null) {
+          deadline.cancel();
+        }
+        answered(bootstrapAddress, waiters, engines, failure);
+      }
+    }
+  }
+
   private void answered(
       String bootstrapAddress,
+      List<Waiter> waiters,
       @Nullable List<EngineAddresses> engines,
       @Nullable Throwable failure) {
-    List<Waiter> waiters = asked.remove(bootstrapAddress);
-    if (waiters == null) {
-      return;
-    }
     Map<String, EngineAddresses> complete = new HashMap<>();
     List<String> seen = new ArrayList<>();
     if (engines != null) {

@@ -63,9 +63,17 @@ public final class ResultQueue {
     } finally {
       lock.unlock();
     }
+    tell();
+  }
+
+  // Errors too: a class that the hook cannot load must not end the loop that calls it. Only what
+  // says that the JVM itself is in trouble goes on.
+  private void tell() {
     try {
       ready.run();
-    } catch (RuntimeException e) {
+    } catch (VirtualMachineError e) {
+      throw e;
+    } catch (Throwable e) {
       LOG.error("the results_ready hook failed: results stay to be polled", e);
     }
   }

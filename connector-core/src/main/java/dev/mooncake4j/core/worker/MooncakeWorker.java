@@ -30,6 +30,7 @@ import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -66,9 +67,9 @@ public final class MooncakeWorker implements KvWorker {
   private final ConnectorHooks hooks;
   private final RankLayout rank;
   private final TransferEngine engine;
-  private final Bootstrap bootstrap;
   private final String bootstrapAddress;
   private final Runnable report;
+  private final RankRegistrar registrar;
   private final Runnable onClosed;
   private final TransferListener listener;
   private final ResultQueue results;
@@ -83,8 +84,8 @@ public final class MooncakeWorker implements KvWorker {
   private final ReentrantLock lifecycle = new ReentrantLock();
   private @Nullable KvCacheLayout layout;
   private boolean registered;
-  private @Nullable EngineThreads threads;
-  private @Nullable RankRegistration registration;
+  private volatile @Nullable EngineThreads threads;
+  private @Nullable Integer boundPort;
   private volatile WorkerStats lastStats = new WorkerStats(0, 0, 0, 0, 0, 0, 0, 0);
 
   /**
@@ -110,8 +111,8 @@ public final class MooncakeWorker implements KvWorker {
     this.rank = rank;
     this.engine = engine;
     this.channel = channel;
-    this.bootstrap = bootstrap;
     this.bootstrapAddress = bootstrapAddress;
+    this.registrar = new RankRegistrar(bootstrap, bootstrapAddress);
     this.listener = listener;
     this.report = report;
     this.onClosed = onClosed;
@@ -210,17 +211,15 @@ public final class MooncakeWorker implements KvWorker {
     }
     EngineThreads attached = engineThreads;
     onLoop("attach the kv caches", () -> attached.attach(prefiller, cache));
-    if (registration == null) {
-      int port = loop.call("bind the side channel", CALL_NANOS, () -> channel.bind(config.host()));
+    if (!registrar.isRegistered()) {
       RankRegistration mine =
           new RankRegistration(
               config.engineId(),
               rank.dpRank(),
               rank.tpRank(),
               rank.ppRank(),
-              "tcp://" + HostAddresses.join(config.host(), port));
-      bootstrap.register(bootstrapAddress, mine);
-      registration = mine;
+              "tcp://" + HostAddresses.join(config.host(), bind()));
+      registrar.register(mine);
       LOG.info(
           "prefiller rank registered engine_id={} dp_rank={} tp_rank={} pp_rank={} addr={} at={}",
           mine.engineId(),
@@ -232,9 +231,23 @@ public final class MooncakeWorker implements KvWorker {
     }
   }
 
+  /** Binds the side channel, once: a registration that failed may be tried again. */
+  private int bind() {
+    Integer port = boundPort;
+    if (port == null) {
+      port = loop.call("bind the side channel", CALL_NANOS, () -> channel.bind(config.host()));
+      boundPort = port;
+    }
+    return port;
+  }
+
   private void undo(List<MemoryRange> ranges, RuntimeException cause) {
     try {
       detach();
+    } catch (RuntimeException e) {
+      cause.addSuppressed(e);
+    }
+    try {
       engine.unregister(ranges);
     } catch (RuntimeException e) {
       cause.addSuppressed(e);
@@ -267,6 +280,7 @@ public final class MooncakeWorker implements KvWorker {
   @Override
   public void startStep(StepPlan plan) {
     ensureOpen();
+    ensureAlive();
     if (plan.isEmpty()) {
       return;
     }
@@ -294,6 +308,7 @@ public final class MooncakeWorker implements KvWorker {
   @Override
   public void release(String transferId) {
     ensureOpen();
+    ensureAlive();
     events.post(
         () -> {
           if (producer != null) {
@@ -332,17 +347,25 @@ public final class MooncakeWorker implements KvWorker {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new KvConnectorException("interrupted while transfers were drained", e);
-    } catch (java.util.concurrent.ExecutionException | TimeoutException e) {
+    } catch (ExecutionException e) {
+      throw new KvConnectorException("the worker was closed while transfers were drained", e);
+    } catch (TimeoutException e) {
       throw new KvConnectorException(
           "transfers are still under way, "
               + stats()
               + ": the memory stays registered, try again later",
           e);
+    } finally {
+      quiet.cancel(false);
     }
   }
 
   private void checkQuiet(CompletableFuture<@Nullable Void> quiet) {
     if (quiet.isDone()) {
+      return;
+    }
+    if (closed.get()) {
+      quiet.completeExceptionally(new IllegalStateException("worker is closed"));
       return;
     }
     EngineThreads engineThreads = threads;
@@ -416,18 +439,23 @@ public final class MooncakeWorker implements KvWorker {
     }
   }
 
+  private void ensureAlive() {
+    if (loop.isDead()) {
+      throw new KvConnectorException("the worker loop has died, see the log: open another worker");
+    }
+  }
+
   @Override
   public void close() {
     if (!closed.compareAndSet(false, true)) {
       return;
     }
+    // Who holds the lock waits for one of two things, and both end now.
+    registrar.cancel();
     lifecycle.lock();
     try {
       String reason = "the connector is closed";
-      RankRegistration mine = registration;
-      if (mine != null) {
-        bootstrap.deregister(bootstrapAddress, mine);
-      }
+      step("take the registration back", registrar::deregister);
       step("refuse requests", () -> onLoop("refuse requests", () -> refuseAll(reason)));
       EngineThreads engineThreads = threads;
       if (engineThreads != null && !engineThreads.close(CLOSE_POOL_NANOS)) {
@@ -461,7 +489,13 @@ public final class MooncakeWorker implements KvWorker {
 
   private void closeEngine() {
     KvCacheLayout current = layout;
-    if (current != null && registered) {
+    EngineThreads engineThreads = threads;
+    int writing = engineThreads == null ? 0 : engineThreads.pending();
+    if (writing > 0) {
+      LOG.warn(
+          "transfers={} are not quiet: their memory stays registered until the engine closes",
+          writing);
+    } else if (current != null && registered) {
       try {
         engine.unregister(LocalCaches.ranges(current));
       } catch (TransferEngineException e) {

@@ -39,6 +39,7 @@ final class WorkerLoop implements SideChannel.Events {
   private @Nullable Thread thread;
   private volatile boolean stopping;
   private volatile boolean dead;
+  private volatile boolean closesChannel;
 
   WorkerLoop(
       EventLoop events,
@@ -53,7 +54,10 @@ final class WorkerLoop implements SideChannel.Events {
   }
 
   void start(String name) {
-    thread = Thread.ofPlatform().name("m4j-loop-" + name).daemon().start(this::drive);
+    Thread driver = Thread.ofPlatform().name("m4j-loop-" + name).daemon().unstarted(this::drive);
+    // Set first: an event may ask which thread it runs on.
+    thread = driver;
+    driver.start();
   }
 
   private void drive() {
@@ -70,6 +74,13 @@ final class WorkerLoop implements SideChannel.Events {
       LOG.error("the worker loop died: the connector is unhealthy, restart it", e);
       failAll("the worker loop died: " + e);
       refuseAll();
+    } finally {
+      // What was posted until now is refused by halves that are closed; left alone it would never
+      // end for those who wait for it.
+      events.runDue();
+      if (closesChannel) {
+        channel.close();
+      }
     }
   }
 
@@ -138,12 +149,25 @@ final class WorkerLoop implements SideChannel.Events {
     return !dead && !stopping && driver != null && driver.isAlive();
   }
 
+  /** Whether the thread has died of an error. */
+  boolean isDead() {
+    return dead;
+  }
+
   /**
-   * Runs something on the loop and waits for it.
+   * Runs something on the loop and waits for it; at once if this is the loop's own thread, in a
+   * hook.
    *
-   * @throws KvConnectorException if the loop does not come to it in time
+   * @throws KvConnectorException if the loop does not come to it in time, or has ended
    */
   <T extends @Nullable Object> T call(String what, long waitNanos, Supplier<T> action) {
+    Thread driver = thread;
+    if (Thread.currentThread().equals(driver)) {
+      return action.get();
+    }
+    if (driver == null || !driver.isAlive()) {
+      throw new KvConnectorException("cannot " + what + ": the worker loop has ended");
+    }
     CompletableFuture<T> result = new CompletableFuture<>();
     events.post(
         () -> {
@@ -169,14 +193,22 @@ final class WorkerLoop implements SideChannel.Events {
     }
   }
 
-  /** Lets the last answers leave, then ends the thread; returns whether it ended in time. */
+  /**
+   * Lets the last answers leave, then ends the thread and closes the channel; returns whether it
+   * ended in time. On the loop's own thread both happen when the present event is over.
+   */
   boolean stop(long waitNanos) {
+    Thread driver = thread;
+    if (Thread.currentThread().equals(driver)) {
+      closesChannel = true;
+      stopping = true;
+      return true;
+    }
     stopping = true;
     channel.wakeup();
-    Thread driver = thread;
     LockSupport.unpark(driver);
     boolean ended = true;
-    if (driver != null && !driver.equals(Thread.currentThread())) {
+    if (driver != null) {
       try {
         driver.join(Math.max(1, TimeUnit.NANOSECONDS.toMillis(waitNanos)));
       } catch (InterruptedException e) {

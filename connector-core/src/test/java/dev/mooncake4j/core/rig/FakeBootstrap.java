@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.CountDownLatch;
 import org.jspecify.annotations.Nullable;
 
 /** A bootstrap client that answers when it is told to, or at once. Thread-safe. */
@@ -16,6 +17,7 @@ public final class FakeBootstrap implements Bootstrap {
   private @Nullable List<EngineAddresses> always;
   private @Nullable RuntimeException queryFailure;
   private @Nullable RuntimeException registerFailure;
+  private @Nullable CompletableFuture<Void> blocked;
   private int asked;
 
   private record Question(String address, CompletableFuture<List<EngineAddresses>> answer) {}
@@ -87,12 +89,35 @@ public final class FakeBootstrap implements Bootstrap {
     return question.answer();
   }
 
+  /**
+   * From now on {@link #register} stays until its thread is interrupted; completes when it is in.
+   */
+  public synchronized CompletableFuture<Void> blockRegistrations() {
+    CompletableFuture<Void> entered = new CompletableFuture<>();
+    blocked = entered;
+    return entered;
+  }
+
   @Override
-  public synchronized void register(String bootstrapAddress, RankRegistration registration) {
-    if (registerFailure != null) {
-      throw registerFailure;
+  public void register(String bootstrapAddress, RankRegistration registration) {
+    CompletableFuture<Void> entered;
+    synchronized (this) {
+      if (registerFailure != null) {
+        throw registerFailure;
+      }
+      entered = blocked;
+      if (entered == null) {
+        registered.add(registration);
+        return;
+      }
     }
-    registered.add(registration);
+    entered.complete(null);
+    try {
+      new CountDownLatch(1).await();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("interrupted", e);
+    }
   }
 
   @Override

@@ -2,6 +2,7 @@ package dev.mooncake4j.core.rig;
 
 import dev.mooncake4j.connector.HostAddresses;
 import dev.mooncake4j.core.channel.PeerIdentity;
+import dev.mooncake4j.core.channel.SideChannel;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -31,8 +32,15 @@ public final class FakeNetwork {
   private long lastIdentity;
   private int droppedReplies;
 
-  @SuppressWarnings("ArrayRecordComponent") // Handed on, never compared.
-  private record Request(FakeConnection connection, byte[] payload) {}
+  private static final class Request {
+    final FakeConnection connection;
+    final byte[] payload;
+
+    Request(FakeConnection connection, byte[] payload) {
+      this.connection = connection;
+      this.payload = payload;
+    }
+  }
 
   /** A network with nothing on it. */
   public FakeNetwork() {}
@@ -82,7 +90,7 @@ public final class FakeNetwork {
         return true;
       }
     }
-    return requests.stream().anyMatch(r -> isDeliverable(r.connection()));
+    return requests.stream().anyMatch(r -> isDeliverable(r.connection));
   }
 
   /** Frames on their way to answering channels, held ones too. */
@@ -104,7 +112,7 @@ public final class FakeNetwork {
         connection.end("the peer has closed it or is silent");
       }
     }
-    requests.removeIf(r -> r.connection().server() == channel);
+    requests.removeIf(r -> r.connection.server() == channel);
   }
 
   FakeConnection connect(FakeSideChannel client, String host, int port) {
@@ -142,12 +150,12 @@ public final class FakeNetwork {
 
   int dropRequests(FakeConnection connection) {
     int before = requests.size();
-    requests.removeIf(r -> r.connection() == connection);
+    requests.removeIf(r -> r.connection == connection);
     return before - requests.size();
   }
 
   int requestsOf(FakeConnection connection) {
-    return (int) requests.stream().filter(r -> r.connection() == connection).count();
+    return (int) requests.stream().filter(r -> r.connection == connection).count();
   }
 
   void reply(PeerIdentity to, byte[] payload) {
@@ -161,20 +169,18 @@ public final class FakeNetwork {
     return connection.server() != null && !connection.holdsRequests();
   }
 
-  /** The next request for a channel, or {@code null}. */
-  @Nullable Delivery nextRequest(FakeSideChannel server) {
+  /** Delivers the next request for a channel; returns whether there was one. */
+  boolean deliverNext(FakeSideChannel server, SideChannel.Events events) {
     for (Request request : requests) {
-      FakeConnection connection = request.connection();
+      FakeConnection connection = request.connection;
       if (connection.server() == server && isDeliverable(connection)) {
         requests.remove(request);
-        return new Delivery(connection.identity(), request.payload());
+        events.onRequest(connection.identity(), request.payload);
+        return true;
       }
     }
-    return null;
+    return false;
   }
-
-  @SuppressWarnings("ArrayRecordComponent") // Handed on, never compared.
-  record Delivery(PeerIdentity from, byte[] payload) {}
 
   private static String hostAndPort(String address) {
     return address.substring("tcp://".length());

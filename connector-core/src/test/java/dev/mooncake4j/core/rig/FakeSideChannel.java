@@ -55,10 +55,8 @@ public final class FakeSideChannel implements SideChannel {
     if (closed) {
       return -1;
     }
-    for (FakeNetwork.Delivery next = network.nextRequest(this);
-        next != null;
-        next = network.nextRequest(this)) {
-      events.onRequest(next.from(), next.payload());
+    while (network.deliverNext(this, events)) {
+      // One after another, as they were sent.
     }
     for (FakeConnection connection : List.copyOf(connections)) {
       connection.poll(events);
