@@ -31,8 +31,7 @@ import org.junit.jupiter.api.io.TempDir;
 class ModulePathTest {
   /** Artifacts that a server would put there, by the beginning of their file names. */
   private static final List<String> LIBRARIES =
-      List.of(
-          "jspecify-", "slf4j-api-", "slf4j-simple-", "jackson-", "netty-");
+      List.of("jspecify-", "slf4j-api-", "slf4j-simple-", "jackson-", "netty-");
 
   private static final List<String> MODULES =
       List.of("connector-api", "connector-core", "transfer-native", "bootstrap");
