@@ -39,7 +39,7 @@ import org.slf4j.LoggerFactory;
  * and no other.
  *
  * <p>The lock is there for {@link #close} alone, which may come from another thread, and may find
- * the owner gone.
+ * the owner gone. Longer than most classes: what guards the one lock is best read in one place.
  */
 public final class ZmtpSideChannel implements SideChannel {
   private static final Logger log = LoggerFactory.getLogger(ZmtpSideChannel.class);
