@@ -141,6 +141,11 @@ final class RawHttp implements AutoCloseable {
     }
   }
 
+  /** Reads to the end, which is a failure if it is a reset. */
+  byte[] rest() throws IOException {
+    return in.readAllBytes();
+  }
+
   @Override
   public void close() throws IOException {
     socket.close();

@@ -8,6 +8,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.ServiceLoader;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
@@ -59,6 +61,25 @@ public record ConnectorConfig(
 
   /** Name of the connector that connector-core provides. */
   public static final String MOONCAKE = "MooncakeConnector";
+
+  /** The transports that builds of the engine have; a name that is none of them is a mistake. */
+  private static final Set<String> PROTOCOLS =
+      new TreeSet<>(
+          Set.of(
+              "ascend",
+              "barex",
+              "cxl",
+              "efa",
+              "hip",
+              "maca",
+              "musa",
+              "nvlink",
+              "nvlink_intra",
+              "nvmeof",
+              "rdma",
+              "tcp",
+              "ub",
+              "ubshmem"));
 
   /** Copies the collections. */
   public ConnectorConfig {
@@ -167,9 +188,12 @@ public record ConnectorConfig(
 
     /** {@code mooncake_protocol}: the engine's transport; default {@code rdma}. */
     public Builder protocol(String protocol) {
-      if (!protocol.matches("[a-z0-9_]{1,32}")) {
+      if (!PROTOCOLS.contains(protocol)) {
         problems.add(
-            "mooncake_protocol=" + protocol + " is not a transport's name: give rdma or tcp, say");
+            "mooncake_protocol="
+                + protocol
+                + " is no transport of the engine: give one of "
+                + PROTOCOLS);
       }
       this.protocol = protocol;
       return this;
@@ -259,7 +283,7 @@ public record ConnectorConfig(
       }
       EnvironmentSettings env = EnvironmentSettings.read(environment, found);
       KvRole effectiveRole = role != null ? role : low.role;
-      if (effectiveRole == null) {
+      if (effectiveRole == null && found.stream().noneMatch(Builder::explainsRole)) {
         found.add("kv_role is not set: give kv_producer, kv_consumer or kv_both");
       }
       String effectiveHost = host != null ? host : low.host;
@@ -289,6 +313,11 @@ public record ConnectorConfig(
           cacheSpec,
           engineLibrary,
           allExtra);
+    }
+
+    /** Whether a problem that was told already is why there is no role: once is enough. */
+    private static boolean explainsRole(String problem) {
+      return problem.startsWith("kv_role=") || problem.startsWith("kv_transfer_config ");
     }
 
     private static void readJson(String json, Builder into, List<String> found) {

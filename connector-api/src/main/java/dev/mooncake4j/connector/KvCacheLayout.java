@@ -1,5 +1,6 @@
 package dev.mooncake4j.connector;
 
+import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -35,9 +36,33 @@ public record KvCacheLayout(List<KvCacheRegion> regions) {
 
   /**
    * A layout whose layers lie one after another in one memory, each as {@code blockCount} blocks.
+   *
+   * @param memory of at least layers * blockCount * blockBytes bytes
+   * @param layerNames in the order in which the layers lie there
+   * @param blockBytes of a block of one layer, not of all layers together
+   * @param blockCount of each layer
+   * @throws IllegalArgumentException if the memory is too small, with the numbers
    */
   public static KvCacheLayout layersInOne(
       KvMemory memory, List<String> layerNames, long blockBytes, long blockCount) {
+    BigInteger needed =
+        BigInteger.valueOf(layerNames.size())
+            .multiply(BigInteger.valueOf(blockCount))
+            .multiply(BigInteger.valueOf(blockBytes));
+    if (needed.compareTo(BigInteger.valueOf(memory.length())) > 0) {
+      throw new IllegalArgumentException(
+          "layers="
+              + layerNames.size()
+              + " * block_count="
+              + blockCount
+              + " * block_bytes="
+              + blockBytes
+              + " (of one layer's block) is "
+              + needed
+              + " bytes, more than the memory's length="
+              + memory.length()
+              + ": give the bytes of one layer's block, or a larger memory");
+    }
     List<KvCacheRegion> regions = new ArrayList<>();
     for (int i = 0; i < layerNames.size(); i++) {
       regions.add(

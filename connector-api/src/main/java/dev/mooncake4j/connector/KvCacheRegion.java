@@ -75,9 +75,18 @@ public record KvCacheRegion(
           "layer="
               + layerName
               + ": its last block ends at byte "
-              + end
+              + (end == Long.MAX_VALUE ? "2^63 or more" : end)
               + " of a memory of length="
-              + memory.length());
+              + memory.length()
+              + ": offset="
+              + offset
+              + " + (block_count="
+              + blockCount
+              + " - 1) * block_stride="
+              + blockStride
+              + " + kv_block_bytes="
+              + kvBlockBytes
+              + " must be at most the length");
     }
   }
 

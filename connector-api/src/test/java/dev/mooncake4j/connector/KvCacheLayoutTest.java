@@ -137,7 +137,14 @@ class KvCacheLayoutTest {
         .containsExactly(1000L, 1048L);
     assertThatThrownBy(() -> KvCacheLayout.layersInOne(device(1000, 95), List.of("a", "b"), 16, 3))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("layer=b");
+        .hasMessageContaining("layers=2 * block_count=3 * block_bytes=16 (of one layer's block)")
+        .hasMessageContaining("is 96 bytes, more than the memory's length=95");
+    assertThatThrownBy(
+            () ->
+                KvCacheLayout.layersInOne(
+                    device(1000, 96), List.of("a", "b"), Long.MAX_VALUE, Long.MAX_VALUE))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("more than the memory's length=96");
   }
 
   @Test

@@ -11,7 +11,8 @@ public interface KvTransferConfigReader {
   /**
    * Puts what the JSON says into a builder; unknown keys warn and are kept.
    *
-   * @return every problem found, empty if none; never throws for bad input
+   * @return every problem found, empty if none; a problem with a value starts with {@code key=},
+   *     one with the whole JSON with {@code kv_transfer_config}. Never throws for bad input
    */
   List<String> read(String json, ConnectorConfig.Builder into);
 }

@@ -166,6 +166,16 @@ public final class Producer {
       end(send, SendEnd.RELEASED, "was released by the decoder before its prefill ended");
       return;
     }
+    if (runner == null) {
+      // None ever were, so there is no KV in these blocks: kept, they would only expire.
+      LOG.warn(
+          "transfer_id={} request_id={} is ready but no kv caches are registered: it is not sent"
+              + " and its blocks are free, call registerKvCaches first",
+          transferId,
+          send.requestId);
+      end(send, SendEnd.RELEASED, "cannot be sent: " + NO_CACHES);
+      return;
+    }
     List<Waiting> waiters = waiting.remove(transferId);
     if (waiters == null) {
       return;

@@ -176,6 +176,7 @@ class JsonKvTransferConfigReaderTest {
             """);
 
     assertThat(refused.problems())
+        .hasSize(8)
         .anyMatch(p -> p.contains("kv_connector=1 is not a string"))
         .anyMatch(p -> p.contains("kv_role=\"kv_procuder\" is not one of"))
         .anyMatch(p -> p.contains("engine_id is empty"))
@@ -246,7 +247,29 @@ class JsonKvTransferConfigReaderTest {
       })
   void whatIsNotOneJsonObjectIsRefused(String json) {
     ConfigurationException refused = refusal(json);
-    assertThat(refused.problems().getFirst()).contains("kv_transfer_config").contains("object");
+    assertThat(refused.problems())
+        .singleElement()
+        .asString()
+        .contains("kv_transfer_config")
+        .contains("object");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"\"kv_procuder\"", "\"\"", "3", "[]"})
+  void aWrongRoleIsToldOnce(String role) {
+    assertThat(refusal("{\"kv_role\":" + role + "}").problems())
+        .singleElement()
+        .asString()
+        .startsWith("kv_role=" + role);
+  }
+
+  @Test
+  void aTransportThatNoEngineHasIsRefusedWithThoseThatThereAre() {
+    assertThat(refusal(inner("\"mooncake_protocol\": \"rmda\"")).problems())
+        .singleElement()
+        .asString()
+        .startsWith("mooncake_protocol=rmda is no transport")
+        .contains("nvlink_intra, nvmeof, rdma, tcp");
   }
 
   @Test

@@ -145,6 +145,11 @@ final class LibraryLoader {
     places.empty().forEach(pattern -> message.append("\n  no ").append(pattern));
     message.append("\nNext: ");
     next.forEach(hint -> message.append(hint).append("; "));
+    if (places.isSetting()) {
+      // While it is set nothing else is looked at: to install or name another library is no help.
+      message.append("correct engineLibrary, or remove it and the library is searched for");
+      return exception(message, failed);
+    }
     message
         .append("install a wheel with `pip install mooncake-transfer-engine-non-cuda` (with a GPU")
         .append(" mooncake-transfer-engine for CUDA 12, -cuda13 for CUDA 13), or name a library")
@@ -153,6 +158,11 @@ final class LibraryLoader {
         .append("=FILE or ")
         .append(LibraryPlaces.VARIABLE)
         .append("=FILE");
+    return exception(message, failed);
+  }
+
+  private static EngineUnavailableException exception(
+      StringBuilder message, Map<LibraryPlaces.Place, LibraryException> failed) {
     EngineUnavailableException e =
         new EngineUnavailableException(
             message.toString(), failed.isEmpty() ? null : failed.values().iterator().next());

@@ -25,6 +25,9 @@ import org.jspecify.annotations.Nullable;
  */
 record LibraryPlaces(List<Place> places, List<String> empty, boolean named) {
 
+  /** What names a library file in {@code ConnectorConfig}; it goes before all else. */
+  static final String SETTING = "setting engineLibrary";
+
   /** The system property that names a library file. */
   static final String PROPERTY = "mooncake4j.engine.library";
 
@@ -53,7 +56,7 @@ record LibraryPlaces(List<Place> places, List<String> empty, boolean named) {
   static LibraryPlaces find(
       @Nullable Path setting, Properties properties, Map<String, String> environment) {
     if (setting != null) {
-      return named("the engine's setting", setting.toString());
+      return named(SETTING, setting.toString());
     }
     String property = properties.getProperty(PROPERTY);
     if (property != null && !property.isBlank()) {
@@ -79,6 +82,11 @@ record LibraryPlaces(List<Place> places, List<String> empty, boolean named) {
 
   private static LibraryPlaces named(String origin, String file) {
     return new LibraryPlaces(List.of(new Place(origin, file)), List.of(), true);
+  }
+
+  /** Whether the one place is that of {@code engineLibrary}. */
+  boolean isSetting() {
+    return named && places.getFirst().origin().equals(SETTING);
   }
 
   private static List<Wheels> installations(Path home, Map<String, String> environment) {

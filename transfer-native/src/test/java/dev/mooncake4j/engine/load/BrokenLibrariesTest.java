@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -55,6 +56,19 @@ class BrokenLibrariesTest {
     Path missing = folder.resolve("missing.so");
     assertThat(failure(true, missing))
         .hasMessageContaining("there is no file " + missing + ": correct its name");
+  }
+
+  @Test
+  void whereTheSettingFailsItIsTheSettingThatIsToBeMended() {
+    Path missing = folder.resolve("missing.so");
+    LibraryPlaces places = LibraryPlaces.find(missing, new Properties(), Map.of());
+    assertThatThrownBy(() -> LibraryLoader.tryAll(new DynamicLinker(), places))
+        .isInstanceOf(EngineUnavailableException.class)
+        .hasMessageContaining("setting engineLibrary: " + missing)
+        .hasMessageContaining("there is no file " + missing + ": correct its name")
+        .hasMessageContaining("correct engineLibrary, or remove it")
+        .hasMessageNotContaining("pip install")
+        .hasMessageNotContaining(LibraryPlaces.VARIABLE);
   }
 
   @Test
