@@ -68,7 +68,7 @@ class ProducerUnregisteredTest {
             WireLayout.empty(),
             1,
             0);
-    producer.onRequest(PeerIdentity.of(new byte[] {1}), WireCodec.encode(pull));
+    producer.onRequest(new PeerIdentity(1), WireCodec.encode(pull));
     assertThat(answers).hasSize(1);
     return WireCodec.decodeResponse(answers.getFirst());
   }
