@@ -78,6 +78,11 @@ public final class TestCache {
     return true;
   }
 
+  /** Whether an address lies in this memory. */
+  public boolean contains(long address) {
+    return address >= memory.address() && address < memory.address() + memory.byteSize();
+  }
+
   /** The block that an address of this memory lies in. */
   public int blockAt(long address) {
     return (int) ((address - memory.address()) / blockBytes % blocks);

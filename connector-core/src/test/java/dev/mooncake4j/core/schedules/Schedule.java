@@ -1,0 +1,358 @@
+package dev.mooncake4j.core.schedules;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.mooncake4j.core.producer.ManualTransfers.Transfer;
+import dev.mooncake4j.core.rig.CoreRig;
+import dev.mooncake4j.core.rig.FakeConnection;
+import dev.mooncake4j.core.rig.RigOptions;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SplittableRandom;
+
+/**
+ * One random schedule: two servers that prefill, fetch, cancel and release; a network whose
+ * connections break, stall and hold frames back; engines that are slow or fail; a bootstrap server
+ * that is away. After it all faults end, and everything must have come to rest.
+ */
+final class Schedule implements AutoCloseable {
+  private static final boolean TRACE = Boolean.getBoolean("m4j.trace");
+  private static final int BLOCKS = 24;
+  private static final Duration ABORT = Duration.ofSeconds(30);
+
+  /** No engine takes longer: its own deadline would have ended the write. */
+  private static final long SLOWEST_WRITE_NANOS = Duration.ofSeconds(20).toNanos();
+
+  private final SplittableRandom random;
+  private final CoreRig rig;
+  private final List<PrefillServer> prefillers = new ArrayList<>();
+  private final List<DecodeServer> decoders = new ArrayList<>();
+  private final List<Planned> planned = new ArrayList<>();
+  private final IdentityHashMap<Transfer, Long> begun = new IdentityHashMap<>();
+  private final Map<String, Integer> stalled = new HashMap<>();
+  private int requests;
+
+  /** A transfer as the router knows it. */
+  private static final class Planned {
+    final String transferId;
+    final int blocks;
+    boolean announced;
+    boolean readied;
+    boolean cancelled;
+
+    Planned(String transferId, int blocks) {
+      this.transferId = transferId;
+      this.blocks = blocks;
+    }
+  }
+
+  Schedule(long seed) {
+    random = new SplittableRandom(seed);
+    int prefillerTp = random.nextInt(4) == 0 ? 2 : 1;
+    int decoderTp = random.nextInt(4) == 0 ? 2 : 1;
+    Duration lease = random.nextInt(3) == 0 ? Duration.ofSeconds(12) : null;
+    rig = new CoreRig(new RigOptions(ABORT, lease, prefillerTp, decoderTp, BLOCKS));
+    for (int i = 0; i < prefillerTp; i++) {
+      prefillers.add(new PrefillServer(rig.prefiller(i)));
+    }
+    for (int i = 0; i < decoderTp; i++) {
+      decoders.add(new DecodeServer(rig.decoder(i), prefillerTp == decoderTp));
+    }
+    rig.watchWrites(this::checkWrite);
+  }
+
+  /** Every byte that moves: from blocks that are held, to blocks that wait for them. */
+  private void checkWrite(long source, long destination, long length) {
+    String from = null;
+    for (PrefillServer p : prefillers) {
+      if (p.rank.cache().contains(source)) {
+        Object owner = p.blocks.owner(p.rank.cache().blockAt(source));
+        from = owner instanceof PrefillServer.Send send ? send.transferId : null;
+      }
+    }
+    for (DecodeServer d : decoders) {
+      if (d.rank.cache().contains(destination)) {
+        String to = d.transferInto(d.rank.cache().blockAt(destination));
+        assertThat(from).as("a copy from blocks that are not held").isNotNull();
+        assertThat(to).as("a copy into blocks that wait for another, or nothing").isEqualTo(from);
+        return;
+      }
+    }
+    throw new AssertionError("a copy to nowhere, length=" + length);
+  }
+
+  void run(int actions) {
+    for (int i = 0; i < actions; i++) {
+      act(random.nextInt(100));
+      if (random.nextBoolean()) {
+        settle();
+      }
+    }
+    comeToRest();
+  }
+
+  /** With {@code -Dm4j.trace=true} a schedule tells what it does. */
+  private void trace(String what) {
+    if (TRACE) {
+      System.out.printf("%8.3f %s%n", rig.clock().nanoTime() / 1e9, what);
+    }
+  }
+
+  private void act(int dice) {
+    if (dice < 12) {
+      planned.add(new Planned("t" + planned.size(), random.nextInt(1, 5)));
+    } else if (dice < 22) {
+      announce(somePlanned());
+    } else if (dice < 36) {
+      ready(somePlanned());
+    } else if (dice < 52) {
+      pull(somePlanned());
+    } else if (dice < 56) {
+      giveUp();
+    } else if (dice < 64) {
+      change(somePlanned());
+    } else if (dice < 76) {
+      transfer();
+    } else if (dice < 88) {
+      network();
+    } else if (dice < 91) {
+      bootstrap();
+    } else {
+      advance(random.nextInt(6) == 0 ? random.nextInt(1, 15) : random.nextDouble() * 2);
+    }
+  }
+
+  private Planned somePlanned() {
+    if (planned.isEmpty()) {
+      planned.add(new Planned("t0", 2));
+    }
+    // The latest more often: what is old has ended, mostly.
+    int back = Math.min(random.nextInt(planned.size()), random.nextInt(planned.size()));
+    return planned.get(planned.size() - 1 - back);
+  }
+
+  private void announce(Planned transfer) {
+    if (!transfer.announced && !transfer.readied && !transfer.cancelled) {
+      transfer.announced = true;
+      trace("announce " + transfer.transferId);
+      prefillers.forEach(p -> p.announce(transfer.transferId));
+    }
+  }
+
+  private void ready(Planned transfer) {
+    if (!transfer.readied && !transfer.cancelled) {
+      transfer.readied = true;
+      trace("ready " + transfer.transferId);
+      for (PrefillServer p : prefillers) {
+        if (!p.ready(transfer.transferId, transfer.blocks, random)) {
+          p.cancel(transfer.transferId); // no room: the prefill is refused there
+        }
+        maybeTurn();
+      }
+    }
+  }
+
+  private void pull(Planned transfer) {
+    int count = random.nextInt(6) == 0 ? random.nextInt(1, 6) : transfer.blocks;
+    boolean releasesOnly = random.nextInt(10) == 0;
+    String requestId = "d" + requests++;
+    trace("pull " + requestId + " of " + transfer.transferId + " releases=" + releasesOnly);
+    for (DecodeServer d : decoders) {
+      if (releasesOnly) {
+        d.rank.pull(requestId, transfer.transferId);
+      } else {
+        d.pull(requestId, transfer.transferId, count, transfer.blocks, random);
+      }
+      maybeTurn();
+    }
+  }
+
+  private void giveUp() {
+    List<String> open = decoders.get(random.nextInt(decoders.size())).unended();
+    if (!open.isEmpty()) {
+      String requestId = open.get(random.nextInt(open.size()));
+      trace("cancel " + requestId);
+      decoders.forEach(d -> d.rank.cancel(requestId));
+    }
+  }
+
+  private void change(Planned transfer) {
+    int change = random.nextInt(3);
+    trace(List.of("cancel ", "p releases ", "d releases ").get(change) + transfer.transferId);
+    switch (change) {
+      case 0 -> {
+        transfer.cancelled = true;
+        prefillers.forEach(p -> p.cancel(transfer.transferId));
+      }
+      case 1 -> prefillers.forEach(p -> p.rank.release(transfer.transferId));
+      default -> decoders.forEach(d -> d.rank.loop().post(() -> release(d, transfer)));
+    }
+  }
+
+  private static void release(DecodeServer decoder, Planned transfer) {
+    decoder.rank.consumer().release(transfer.transferId);
+  }
+
+  private void transfer() {
+    List<Transfer> open = underWay();
+    if (open.isEmpty()) {
+      return;
+    }
+    Transfer transfer = open.get(random.nextInt(open.size()));
+    int fate = random.nextInt(6);
+    trace("transfer " + (fate == 0 ? "writes" : fate == 1 ? "fails" : "completes"));
+    switch (fate) {
+      case 0 -> transfer.write(random.nextInt(1, 4));
+      case 1 -> transfer.fail("made to fail");
+      default -> transfer.complete();
+    }
+  }
+
+  private List<Transfer> underWay() {
+    List<Transfer> open = new ArrayList<>();
+    prefillers.forEach(p -> open.addAll(p.rank.transfers().underWay()));
+    return open;
+  }
+
+  private void network() {
+    if (random.nextInt(8) == 0) {
+      String address = prefillers.get(random.nextInt(prefillers.size())).rank.address();
+      if (stalled.merge(address, 1, Integer::sum) == 1) {
+        trace("stall " + address);
+        rig.network().stall(address);
+      }
+      return;
+    }
+    if (random.nextInt(4) == 0) {
+      unstall();
+    }
+    List<FakeConnection> open = rig.network().connections();
+    if (open.isEmpty()) {
+      return;
+    }
+    FakeConnection connection = open.get(random.nextInt(open.size()));
+    int fault = random.nextInt(5);
+    trace(
+        List.of("cut ", "cut, lost ", "hold requests ", "hold replies ", "release ").get(fault)
+            + connection);
+    switch (fault) {
+      case 0 -> connection.cut(true);
+      case 1 -> connection.cut(false);
+      case 2 -> connection.holdRequests();
+      case 3 -> connection.holdReplies();
+      default -> connection.release();
+    }
+  }
+
+  private void unstall() {
+    trace("unstall");
+    stalled.keySet().forEach(rig.network()::unstall);
+    stalled.clear();
+  }
+
+  private void bootstrap() {
+    int fault = random.nextInt(4);
+    trace("bootstrap " + (fault == 0 ? "knows nothing" : fault == 1 ? "is away" : "is there"));
+    switch (fault) {
+      case 0 -> rig.bootstrap().answerAlways(List.of());
+      case 1 -> rig.bootstrap().failQueries(new IllegalStateException("made to fail"));
+      default -> mendBootstrap();
+    }
+  }
+
+  private void mendBootstrap() {
+    rig.bootstrap().failQueries(null);
+    rig.bootstrap().answerAlways(List.of(rig.addresses()));
+  }
+
+  private void maybeTurn() {
+    if (random.nextInt(3) == 0) {
+      rig.turn();
+      takeResults();
+    }
+  }
+
+  private void settle() {
+    rig.settle();
+    takeResults();
+    long now = rig.clock().nanoTime();
+    for (Transfer transfer : underWay()) {
+      begun.putIfAbsent(transfer, now);
+    }
+  }
+
+  private void advance(double seconds) {
+    trace("advance " + seconds);
+    double left = seconds;
+    while (left > 0) {
+      double step = Math.min(left, 1);
+      settle();
+      rig.advanceSeconds(step);
+      left -= step;
+      settle();
+      long now = rig.clock().nanoTime();
+      for (Transfer transfer : underWay()) {
+        Long since = begun.get(transfer);
+        if (since != null && now - since > SLOWEST_WRITE_NANOS) {
+          transfer.complete();
+        }
+      }
+      begun.keySet().retainAll(underWay());
+    }
+  }
+
+  private void takeResults() {
+    prefillers.forEach(PrefillServer::takeResults);
+    decoders.forEach(DecodeServer::takeResults);
+  }
+
+  private void comeToRest() {
+    unstall();
+    mendBootstrap();
+    rig.network().connections().forEach(FakeConnection::release);
+    for (Planned transfer : planned) {
+      if (transfer.announced && !transfer.readied) {
+        prefillers.forEach(p -> p.cancel(transfer.transferId));
+      }
+    }
+    // Past every wait there is: the abort timeout, its margin, the tombstones, idle connections.
+    advance(400);
+    for (PrefillServer p : prefillers) {
+      assertThat(p.unended()).as("sends that never ended").isEmpty();
+      assertThat(p.blocks.isEmpty()).as("prefiller blocks are free").isTrue();
+      assertThat(p.rank.producer().sends()).isZero();
+      assertThat(p.rank.producer().waitingPulls()).isZero();
+      assertThat(p.rank.producer().leases()).isZero();
+      assertThat(p.rank.transfers().pending()).isZero();
+      assertThat(p.rank.loop().pendingDeadlines()).as("prefiller deadlines").isZero();
+      assertThat(p.rank.loop().failedEvents()).isZero();
+    }
+    for (DecodeServer d : decoders) {
+      assertThat(d.unended()).as("pulls that never ended").isEmpty();
+      assertThat(d.blocks.isEmpty()).as("decoder blocks are free").isTrue();
+      assertThat(d.rank.consumer().pulls()).isZero();
+      assertThat(d.rank.consumer().quarantinedBlocks()).isZero();
+      assertThat(d.rank.consumer().connections()).isZero();
+      assertThat(d.rank.directory().questions()).isZero();
+      assertThat(d.rank.loop().pendingDeadlines()).as("decoder deadlines").isZero();
+      assertThat(d.rank.loop().failedEvents()).isZero();
+    }
+  }
+
+  int received() {
+    return decoders.stream().mapToInt(DecodeServer::received).sum();
+  }
+
+  int failed() {
+    return decoders.stream().mapToInt(DecodeServer::failed).sum();
+  }
+
+  @Override
+  public void close() {
+    rig.close();
+  }
+}
