@@ -42,6 +42,9 @@ public final class EmbeddingExample {
     var request = new KvRequest("d-1", 64, params);
     connector.scheduler().onRequestArrived(request);
     MatchedTokens remote = connector.scheduler().matchedTokens(request, 0); // 64 tokens, async
+    if (remote.tokens() == 0) {
+      return false; // nothing to fetch, or an id is in use: compute the prompt here
+    }
     connector.scheduler().onBlocksAllocated(request, blocks, remote.tokens());
     worker.startStep(connector.scheduler().buildStep()); // returns at once
     StepResult result = worker.await(Duration.ofSeconds(30)); // or poll() once a step

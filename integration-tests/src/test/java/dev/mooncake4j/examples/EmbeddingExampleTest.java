@@ -12,6 +12,7 @@ import dev.mooncake4j.connector.KvTransferParams;
 import dev.mooncake4j.connector.KvWorker;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -55,6 +56,15 @@ class EmbeddingExampleTest {
 
       assertThat(received).isTrue();
       assertThat(prefill.get(30, TimeUnit.SECONDS)).isTrue();
+      long asked = System.nanoTime();
+      boolean again =
+          EmbeddingExample.decode(
+              decoder,
+              receiving,
+              KvTransferParams.forDecoder("x-1", "prefiller-1", bootstrap),
+              BlockIds.of(0, 1, 3, 5));
+      assertThat(again).as("its ids are in use until the request is finished").isFalse();
+      assertThat(Duration.ofNanos(System.nanoTime() - asked)).isLessThan(Duration.ofSeconds(10));
       for (int layer = 0; layer < LAYERS.size(); layer++) {
         for (int block = 0; block < BLOCKS; block++) {
           MemorySegment bytes =

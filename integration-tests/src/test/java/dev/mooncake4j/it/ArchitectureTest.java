@@ -127,7 +127,7 @@ class ArchitectureTest {
   void librariesStayInTheirRooms() {
     only("org.zeromq..", "dev.mooncake4j.core.channel..");
     only("zmq..", "dev.mooncake4j.core.channel..");
-    only("io.netty..", BOOTSTRAP);
+    only("io.netty..", BOOTSTRAP, "dev.mooncake4j.examples.proxy..");
     only("io.micrometer..", METRICS, "dev.mooncake4j.examples..");
     only(
         "tools.jackson..",

@@ -4,27 +4,35 @@ import java.io.BufferedReader;
 import java.io.BufferedWriter;
 import java.io.IOException;
 import java.io.OutputStreamWriter;
-import java.io.UncheckedIOException;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
-/** One of the demo's servers as the demo sees it: a child JVM, its commands and its events. */
+/**
+ * One of the demo's servers as the demo sees it: a child JVM, its commands and its events.
+ *
+ * <p>Its end is an event like any other, of its own and of those who {@link #watch} it: whoever
+ * waits for one server is told at once when the other, without which nothing will come, has died.
+ */
 final class DemoProcess implements AutoCloseable {
   private final String name;
   private final Process process;
   private final Path log;
   private final Writer in;
   private final BlockingQueue<JsonNode> events = new LinkedBlockingQueue<>();
+  private final Thread reader;
+  private final CompletableFuture<String> ended;
 
   private DemoProcess(String name, Process process, Path log) {
     this.name = name;
@@ -33,7 +41,9 @@ final class DemoProcess implements AutoCloseable {
     this.in =
         new BufferedWriter(
             new OutputStreamWriter(process.getOutputStream(), StandardCharsets.UTF_8));
-    Thread.ofPlatform().name("demo-" + name).daemon().start(this::read);
+    this.reader = Thread.ofPlatform().name("demo-" + name).daemon().start(this::read);
+    this.ended = process.onExit().thenApplyAsync(this::end);
+    CompletableFuture<Void> _ = ended.thenAccept(why -> events.add(gone(why + tail())));
   }
 
   static DemoProcess start(String name, String role, String engineId, Path folder)
@@ -48,6 +58,11 @@ final class DemoProcess implements AutoCloseable {
     command.add(DemoNode.class.getName());
     command.add(role);
     command.add(engineId);
+    return start(name, command, folder);
+  }
+
+  /** Any program that speaks as a {@link DemoNode} does. */
+  static DemoProcess start(String name, List<String> command, Path folder) throws IOException {
     Path log = folder.resolve(name + ".log");
     Process process = new ProcessBuilder(command).redirectError(log.toFile()).start();
     return new DemoProcess(name, process, log);
@@ -61,16 +76,47 @@ final class DemoProcess implements AutoCloseable {
         }
       }
     } catch (IOException e) {
-      events.add(JsonMapper.shared().valueToTree(Map.of("event", "gone", "reason", e.toString())));
+      // Its pipe broke: its end is told by the process itself.
       return;
     }
-    events.add(JsonMapper.shared().valueToTree(Map.of("event", "gone", "reason", "it ended")));
   }
 
-  void send(Map<String, ?> command) throws IOException {
-    in.write(JsonMapper.shared().writeValueAsString(command));
-    in.write('\n');
-    in.flush();
+  /** What it wrote last comes before its end: it may be the reason. */
+  private String end(Process ended) {
+    try {
+      reader.join(Duration.ofSeconds(2));
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    int code = ended.exitValue();
+    return name
+        + " (pid "
+        + ended.pid()
+        + ") ended with exit code "
+        + code
+        + (code > 128 ? ", by signal " + (code - 128) : "");
+  }
+
+  /** From now on the end of the other server is an event of this one too. */
+  void watch(DemoProcess other) {
+    CompletableFuture<Void> _ = other.ended.thenAccept(why -> events.add(gone(why + other.tail())));
+  }
+
+  private static JsonNode gone(String reason) {
+    return JsonMapper.shared().valueToTree(Map.of("event", "gone", "reason", reason));
+  }
+
+  /** Gives it a command; one that cannot be given shows in its events, which say why. */
+  void send(Map<String, ?> command) {
+    try {
+      in.write(JsonMapper.shared().writeValueAsString(command));
+      in.write('\n');
+      in.flush();
+    } catch (IOException e) {
+      if (process.isAlive()) {
+        throw new DemoFailure(name + " takes no commands: " + e + tail());
+      }
+    }
   }
 
   /** The next event; one that says the server is gone or failed ends the demo. */
@@ -80,7 +126,10 @@ final class DemoProcess implements AutoCloseable {
       throw new DemoFailure(name + " said nothing for " + seconds + " s" + tail());
     }
     String kind = event.get("event").asString();
-    if (kind.equals("gone") || kind.equals("fatal")) {
+    if (kind.equals("gone")) {
+      throw new DemoFailure(event.get("reason").asString());
+    }
+    if (kind.equals("fatal")) {
       throw new DemoFailure(name + " failed: " + event.get("reason").asString() + tail());
     }
     return event;
@@ -92,7 +141,7 @@ final class DemoProcess implements AutoCloseable {
       List<String> last = lines.subList(Math.max(0, lines.size() - 15), lines.size());
       return "\nits log, " + log + ", ends:\n  " + String.join("\n  ", last);
     } catch (IOException e) {
-      throw new UncheckedIOException(e);
+      return "\nits log, " + log + ", cannot be read: " + e;
     }
   }
 
@@ -107,7 +156,7 @@ final class DemoProcess implements AutoCloseable {
       if (!process.waitFor(10, TimeUnit.SECONDS)) {
         process.destroyForcibly();
       }
-    } catch (IOException e) {
+    } catch (DemoFailure e) {
       process.destroyForcibly();
     } catch (InterruptedException e) {
       process.destroyForcibly();

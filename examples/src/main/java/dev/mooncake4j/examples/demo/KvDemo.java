@@ -59,11 +59,23 @@ public final class KvDemo {
 
   /** Runs the demo; takes no arguments. */
   public static void main(String[] args) throws IOException, InterruptedException {
-    PrintStream out = System.out;
-    Path logs = Files.createTempDirectory("mooncake4j-demo");
+    System.exit(run(System.out, Files.createTempDirectory("mooncake4j-demo")));
+  }
+
+  private static int run(PrintStream out, Path logs) throws IOException, InterruptedException {
     try (DemoProcess prefiller =
             DemoProcess.start("prefiller", "kv_producer", "demo-prefiller", logs);
         DemoProcess decoder = DemoProcess.start("decoder", "kv_consumer", "demo-decoder", logs)) {
+      return run(out, prefiller, decoder);
+    }
+  }
+
+  /** The failure is told before the servers are closed: the one that is left may take its time. */
+  private static int run(PrintStream out, DemoProcess prefiller, DemoProcess decoder)
+      throws InterruptedException {
+    prefiller.watch(decoder);
+    decoder.watch(prefiller);
+    try {
       JsonNode p = prefiller.next(PATIENCE_SECONDS);
       JsonNode d = decoder.next(PATIENCE_SECONDS);
       out.printf(
@@ -104,14 +116,16 @@ public final class KvDemo {
           "%ndemo: ok, %d requests, %d bytes verified%n",
           REQUESTS.size(),
           demo.verifiedBytes);
+      return 0;
     } catch (DemoProcess.DemoFailure e) {
       out.println();
       out.println("demo: failed: " + e.getMessage());
-      System.exit(1);
+      out.flush();
+      return 1;
     }
   }
 
-  private void play(int number, Request request) throws IOException, InterruptedException {
+  private void play(int number, Request request) throws InterruptedException {
     String transferId = "demo-" + number;
     String prefillId = "prefill-" + number;
     String decodeId = "decode-" + number;
