@@ -9,23 +9,30 @@ import java.util.TreeSet;
 /**
  * What one worker has to report since it was last asked.
  *
- * <p>Each request that a worker accepted is named exactly once, in one of the lists; a pull that
- * only releases blocks is never named. Plain data, immutable.
+ * <p>Each request that a worker accepted is named exactly once in one of the first three lists; a
+ * pull that only releases blocks is never named. One that failed before its blocks were quiet is
+ * named a second time, in the last. Plain data, immutable.
  *
  * @param sent prefiller: requests whose blocks may be freed
  * @param received decoder: ids of requests whose blocks are all in place
- * @param failed decoder: requests whose load failed; their blocks are quiet and hold no valid KV
+ * @param failed decoder: requests whose load failed; their blocks hold no valid KV, and are to be
+ *     kept if the failure is not {@link Failure#quiet() quiet}
+ * @param quieted decoder: requests reported before as failed and not quiet, whose blocks may be
+ *     used again from now on
  */
-public record StepResult(List<Sent> sent, List<String> received, List<Failure> failed)
+public record StepResult(
+    List<Sent> sent, List<String> received, List<Failure> failed, List<Failure> quieted)
     implements Serializable {
 
-  private static final StepResult EMPTY = new StepResult(List.of(), List.of(), List.of());
+  private static final StepResult EMPTY =
+      new StepResult(List.of(), List.of(), List.of(), List.of());
 
   /** Copies the lists. */
   public StepResult {
     sent = List.copyOf(sent);
     received = List.copyOf(received);
     failed = List.copyOf(failed);
+    quieted = List.copyOf(quieted);
   }
 
   /** Nothing to report. */
@@ -35,7 +42,7 @@ public record StepResult(List<Sent> sent, List<String> received, List<Failure> f
 
   /** Whether there is nothing to report. */
   public boolean isEmpty() {
-    return sent.isEmpty() && received.isEmpty() && failed.isEmpty();
+    return sent.isEmpty() && received.isEmpty() && failed.isEmpty() && quieted.isEmpty();
   }
 
   /**
@@ -64,7 +71,8 @@ public record StepResult(List<Sent> sent, List<String> received, List<Failure> f
         : new StepResult(
             concat(sent, other.sent),
             concat(received, other.received),
-            concat(failed, other.failed));
+            concat(failed, other.failed),
+            concat(quieted, other.quieted));
   }
 
   private static <T> List<T> concat(List<T> a, List<T> b) {

@@ -31,8 +31,13 @@ class PlainDataTest {
           List.of(new StepResult.Sent("r1", "t1", StepResult.SendEnd.EXPIRED)),
           List.of("r2"),
           List.of(
-              new Failure("r3", "t3", FailureStage.TRANSFER, "code=5", "10.0.0.1:15000", BLOCKS),
-              new Failure("r4", "t4", FailureStage.REQUEST, "no id", null, BlockIds.of(2, 3))));
+              new Failure(
+                  "r3", "t3", FailureStage.TRANSFER, "code=5", "10.0.0.1:15000", BLOCKS, true),
+              new Failure(
+                  "r4", "t4", FailureStage.REQUEST, "no id", null, BlockIds.of(2, 3), false)),
+          List.of(
+              new Failure(
+                  "r5", "t5", FailureStage.SIDE_CHANNEL, "cut", "tcp://10.0.0.1:1", BLOCKS, true)));
 
   @Test
   void aPlanIsTheSameInAnotherProcess() throws Exception {
@@ -93,7 +98,7 @@ class PlainDataTest {
   @Test
   void theListsAreCopied() {
     List<String> received = new ArrayList<>(List.of("r1"));
-    StepResult result = new StepResult(List.of(), received, List.of());
+    StepResult result = new StepResult(List.of(), received, List.of(), List.of());
     List<String> cancelled = new ArrayList<>(List.of("r1"));
     StepPlan plan = new StepPlan(List.of(), List.of(), cancelled, List.of(), List.of(), List.of());
     received.clear();
@@ -108,11 +113,13 @@ class PlainDataTest {
         new StepResult(
             List.of(new StepResult.Sent("r9", "t9", StepResult.SendEnd.SERVED)),
             List.of("r8"),
+            List.of(),
             List.of());
     StepResult both = RESULT.plus(other);
     assertThat(both.sent()).extracting(StepResult.Sent::requestId).containsExactly("r1", "r9");
     assertThat(both.received()).containsExactly("r2", "r8");
     assertThat(both.failed()).isEqualTo(RESULT.failed());
+    assertThat(both.quieted()).isEqualTo(RESULT.quieted());
     assertThat(StepResult.empty().plus(RESULT)).isSameAs(RESULT);
     assertThat(RESULT.plus(StepResult.empty())).isSameAs(RESULT);
   }

@@ -49,6 +49,7 @@ public final class EmbeddingExample {
     worker.startStep(connector.scheduler().buildStep()); // returns at once
     StepResult result = worker.await(Duration.ofSeconds(30)); // or poll() once a step
     connector.scheduler().onStepResult(result);
+    // f.quiet() says whether the blocks may be used again; if not, result.quieted() will, later.
     result.failed().forEach(f -> System.err.println(f.stage() + ": " + f.reason()));
     return result.received().contains("d-1"); // decode; or else compute the prompt here
   }

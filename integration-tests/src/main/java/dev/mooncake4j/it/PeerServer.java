@@ -187,10 +187,15 @@ final class PeerServer {
           failure.peer(),
           "blocks",
           failure.blocks().totalSize(),
+          "quiet",
+          failure.quiet(),
           "seconds",
           seconds);
       received(failure.requestId(), true, seconds);
       finishQuietly(failure.requestId(), FinishReason.ERROR);
+    }
+    for (Failure failure : result.quieted()) {
+      events.emit("quieted", "req_id", failure.requestId());
     }
     for (String requestId : result.received()) {
       received(requestId, false, seconds(live.get(requestId), at));

@@ -32,7 +32,7 @@ import org.junit.jupiter.api.Test;
 
 class ConnectorMetricsTest {
   private static final Failure FAILURE =
-      new Failure("r", "t", FailureStage.TRANSFER, "because", null, BlockIds.of(1));
+      new Failure("r", "t", FailureStage.TRANSFER, "because", null, BlockIds.of(1), true);
 
   private final PrometheusMeterRegistry registry =
       new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);

@@ -11,6 +11,12 @@ public interface ChannelConnection {
   boolean wasConnected();
 
   /**
+   * Whether the attempt to connect was refused: the peer's host lives and nobody listens there, so
+   * the process that did is gone. That a peer cannot be reached otherwise says nothing of it.
+   */
+  boolean wasRefused();
+
+  /**
    * Sends a message; never waits. The array must not change afterwards.
    *
    * @return false if the connection is closed, or its queue is full because the peer does not read

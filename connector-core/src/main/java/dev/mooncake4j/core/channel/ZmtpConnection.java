@@ -2,6 +2,7 @@ package dev.mooncake4j.core.channel;
 
 import java.io.EOFException;
 import java.io.IOException;
+import java.net.ConnectException;
 import java.net.SocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
@@ -35,6 +36,7 @@ final class ZmtpConnection implements ChannelConnection, ZmtpDecoder.Sink {
   private @Nullable SelectionKey key;
   private boolean connected;
   private boolean ready;
+  private boolean refused;
   private boolean ended;
   private boolean discarded;
 
@@ -75,6 +77,11 @@ final class ZmtpConnection implements ChannelConnection, ZmtpDecoder.Sink {
   @Override
   public boolean wasConnected() {
     return ready;
+  }
+
+  @Override
+  public boolean wasRefused() {
+    return refused;
   }
 
   @Override
@@ -246,6 +253,7 @@ final class ZmtpConnection implements ChannelConnection, ZmtpDecoder.Sink {
   /** Closes the socket; the reason is how it is told. */
   String end(Exception cause) {
     ended = true;
+    refused = !connected && cause instanceof ConnectException;
     SocketChannel was = socket;
     if (was != null) {
       try {

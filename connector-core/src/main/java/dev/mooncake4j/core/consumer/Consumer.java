@@ -169,7 +169,7 @@ public final class Consumer {
   private @Nullable PullRecord accept(StepPlan.Pull pull) {
     PullRecord record = new PullRecord(pull);
     PullRecord same = pulls.get(pull.requestId());
-    if (same != null && !same.isAborted() && !record.releasesOnly()) {
+    if (same != null && !same.isAborted() && !same.isReported() && !record.releasesOnly()) {
       LOG.warn(
           "request_id={} transfer_id={} is being fetched already: ignored",
           pull.requestId(),
@@ -537,13 +537,16 @@ public final class Consumer {
   private void settled(PullRecord record) {
     long wait = record.untilQuiet(loop.now());
     if (record.isFailed() && wait > 0 && !closed) {
+      if (wait > QUARANTINE_NANOS) {
+        reportUnquiet(record);
+      }
       settling.put(record, loop.schedule(wait, () -> end(record)));
     } else {
       end(record);
     }
   }
 
-  /** The one place where a pull ends. */
+  /** The one place where a pull ends, and is forgotten. */
   private void end(PullRecord record) {
     record.ended();
     if (leases != null) {
@@ -564,16 +567,34 @@ public final class Consumer {
       results.received(record.pull.requestId());
       return;
     }
-    Failure failure =
-        new Failure(
-            record.pull.requestId(),
-            record.pull.transferId(),
-            record.stage(),
-            record.reason(),
-            record.peer(),
-            record.pull.blocks());
+    if (record.isReported()) {
+      results.quieted(failure(record, true));
+    } else {
+      reportFailed(failure(record, true));
+    }
+  }
+
+  /** A failure that cannot wait for its blocks to be quiet: they are kept until they are. */
+  void reportUnquiet(PullRecord record) {
+    if (!record.releasesOnly() && record.report()) {
+      reportFailed(failure(record, false));
+    }
+  }
+
+  private void reportFailed(Failure failure) {
     results.failed(failure);
     listener.receiveFailed(failure);
+  }
+
+  private static Failure failure(PullRecord record, boolean quiet) {
+    return new Failure(
+        record.pull.requestId(),
+        record.pull.transferId(),
+        record.stage(),
+        record.reason(),
+        record.peer(),
+        record.pull.blocks(),
+        quiet);
   }
 
   /** A frame from a prefiller. */

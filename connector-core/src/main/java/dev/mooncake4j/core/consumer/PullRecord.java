@@ -33,6 +33,7 @@ final class PullRecord {
   private String reason = "";
   private @Nullable String peer;
   private boolean aborted;
+  private boolean reported;
   private long quietAt;
   private boolean unquiet;
 
@@ -87,6 +88,18 @@ final class PullRecord {
 
   void abort() {
     aborted = true;
+  }
+
+  /** Its failure is reported before its blocks are quiet; returns whether it was not yet. */
+  boolean report() {
+    boolean first = !reported;
+    reported = true;
+    return first;
+  }
+
+  /** Whether its failure was reported before its blocks are quiet. */
+  boolean isReported() {
+    return reported;
   }
 
   boolean isAborted() {

@@ -26,15 +26,19 @@ import org.slf4j.LoggerFactory;
  *   <li>answered: our prefillers answer when the last write is over, so the blocks are quiet now;
  *   <li>refused (a vLLM prefiller knows no releases, and lives): it may write until its own wait
  *       for the prefill is over, so the blocks are held for as long as the pull could have lasted;
- *   <li>nobody there: the process is gone, and the blocks are quiet after the margin.
+ *   <li>nobody listens there: the process is gone, and the blocks are quiet after the margin;
+ *   <li>out of reach: it may be stopped or cut off and come back, so it is asked again and again
+ *       for as long as the pull could have lasted.
  * </ul>
+ *
+ * <p>The failure is not kept back for so long: after some seconds it is reported, as not quiet.
  */
 final class QuietProof implements Exchange {
-  /**
-   * A release whose connection breaks is sent again within this time. A prefiller that is stopped
-   * takes longer to break one than this, and is not asked twice.
-   */
-  private static final long AGAIN_NANOS = TimeUnit.SECONDS.toNanos(5);
+  /** After this the failure is reported, though its blocks are not known to be quiet. */
+  static final long REPORT_NANOS = TimeUnit.SECONDS.toNanos(5);
+
+  /** Between two attempts to reach the prefiller. */
+  private static final long AGAIN_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private static final Logger LOG = LoggerFactory.getLogger(QuietProof.class);
 
@@ -45,6 +49,8 @@ final class QuietProof implements Exchange {
   private final long begun;
   private @Nullable ChannelConnection connection;
   private @Nullable Deadline deadline;
+  private @Nullable Deadline report;
+  private @Nullable Deadline again;
   private boolean over;
 
   /**
@@ -63,10 +69,14 @@ final class QuietProof implements Exchange {
   void start() {
     long patience = Math.max(pullDeadline - begun, Consumer.ANSWER_MARGIN_NANOS);
     deadline = consumer.schedule(patience, this::timedOut);
+    report = consumer.schedule(REPORT_NANOS, () -> records.forEach(consumer::reportUnquiet));
     tell();
   }
 
   private void tell() {
+    if (over) {
+      return;
+    }
     List<String> transferIds = new ArrayList<>(records.size());
     for (PullRecord record : records) {
       transferIds.add(record.pull.transferId());
@@ -75,8 +85,13 @@ final class QuietProof implements Exchange {
       connection = consumer.ask(address, WireCodec.encode(new ReleaseRequest(transferIds)), this);
     } catch (KvConnectorException e) {
       LOG.debug("transfer_ids={} are not released at addr={}", transferIds, address, e);
-      settle(Consumer.QUARANTINE_NANOS);
+      tellAgain();
     }
+  }
+
+  private void tellAgain() {
+    connection = null;
+    again = consumer.schedule(AGAIN_NANOS, this::tell);
   }
 
   @Override
@@ -93,10 +108,11 @@ final class QuietProof implements Exchange {
 
   @Override
   public void onClosed(String reason, boolean wasConnected) {
-    if (wasConnected && consumer.now() - begun < AGAIN_NANOS) {
-      tell();
-    } else {
+    ChannelConnection ended = connection;
+    if (ended != null && ended.wasRefused()) {
       settle(Consumer.QUARANTINE_NANOS);
+    } else {
+      tellAgain();
     }
   }
 
@@ -118,10 +134,16 @@ final class QuietProof implements Exchange {
       return;
     }
     over = true;
+    cancel(deadline);
+    cancel(report);
+    cancel(again);
+    consumer.quiet(this, unquietNanos);
+  }
+
+  private static void cancel(@Nullable Deadline deadline) {
     if (deadline != null) {
       deadline.cancel();
     }
-    consumer.quiet(this, unquietNanos);
   }
 
   List<PullRecord> records() {

@@ -25,6 +25,7 @@ public final class ResultQueue {
   private List<Sent> sent = new ArrayList<>();
   private List<String> received = new ArrayList<>();
   private List<Failure> failed = new ArrayList<>();
+  private List<Failure> quieted = new ArrayList<>();
   private boolean closed;
 
   /** A queue that calls {@code ready}, outside its lock, whenever something was added. */
@@ -45,14 +46,25 @@ public final class ResultQueue {
   /** Decoder: a request's load failed. */
   public void failed(Failure failure) {
     LOG.warn(
-        "load failed request_id={} transfer_id={} stage={} peer={} blocks={} reason={}",
+        "load failed request_id={} transfer_id={} stage={} peer={} blocks={} quiet={} reason={}",
         failure.requestId(),
         failure.transferId(),
         failure.stage(),
         failure.peer(),
         failure.blocks().totalSize(),
+        failure.quiet(),
         failure.reason());
     add(() -> failed.add(failure));
+  }
+
+  /** Decoder: nobody writes any more into the blocks of a load that was reported as failed. */
+  public void quieted(Failure failure) {
+    LOG.info(
+        "blocks are quiet request_id={} transfer_id={} blocks={}",
+        failure.requestId(),
+        failure.transferId(),
+        failure.blocks().totalSize());
+    add(() -> quieted.add(failure));
   }
 
   private void add(Runnable change) {
@@ -114,17 +126,18 @@ public final class ResultQueue {
   }
 
   private boolean isEmptyLocked() {
-    return sent.isEmpty() && received.isEmpty() && failed.isEmpty();
+    return sent.isEmpty() && received.isEmpty() && failed.isEmpty() && quieted.isEmpty();
   }
 
   private StepResult takeLocked() {
     if (isEmptyLocked()) {
       return StepResult.empty();
     }
-    StepResult result = new StepResult(sent, received, failed);
+    StepResult result = new StepResult(sent, received, failed, quieted);
     sent = new ArrayList<>();
     received = new ArrayList<>();
     failed = new ArrayList<>();
+    quieted = new ArrayList<>();
     return result;
   }
 }

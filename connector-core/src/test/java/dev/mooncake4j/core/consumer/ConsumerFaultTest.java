@@ -54,6 +54,12 @@ class ConsumerFaultTest {
     return failure;
   }
 
+  private Failure onlyQuieted() {
+    List<Failure> quieted = decoder.results().quieted();
+    assertThat(quieted).hasSize(1);
+    return quieted.getFirst();
+  }
+
   // Who to ask.
 
   @Test
@@ -273,7 +279,7 @@ class ConsumerFaultTest {
     Question release = question();
     assertThat(release.release().transferIds()).containsExactly("t1", "t2");
     // It takes its time: a write is under way.
-    rig.advanceSeconds(20);
+    rig.advanceSeconds(4.9);
     assertThat(decoder.ends()).isEmpty();
     assertThat(decoder.consumer().quarantinedBlocks()).isEqualTo(3);
     release.finish("t1", "t2");
@@ -284,6 +290,7 @@ class ConsumerFaultTest {
             f -> {
               assertThat(f.stage()).isEqualTo(FailureStage.SIDE_CHANNEL);
               assertThat(f.reason()).contains("broke").contains("cut");
+              assertThat(f.quiet()).isTrue();
             });
   }
 
@@ -307,11 +314,13 @@ class ConsumerFaultTest {
     rig.advanceSeconds(10);
     rig.network().onlyConnection().cut(true);
     question().error("required field is missing: remote_hostname");
+    rig.settle();
+    assertThat(failure(FailureStage.SIDE_CHANNEL).quiet()).isFalse();
     rig.advanceSeconds(79.9);
-    assertThat(decoder.ends()).as("its prefill may end, and be written").isEmpty();
+    assertThat(decoder.results().quieted()).as("its prefill may end, and be written").isEmpty();
     assertThat(decoder.consumer().quarantinedBlocks()).isEqualTo(1);
     rig.advanceSeconds(0.2);
-    failure(FailureStage.SIDE_CHANNEL);
+    assertThat(onlyQuieted().quiet()).isTrue();
   }
 
   @Test
@@ -321,22 +330,49 @@ class ConsumerFaultTest {
     rig.network().onlyConnection().cut(true);
     question();
     rig.network().onlyConnection().cut(true);
+    rig.advanceSeconds(1);
     question().finish("t");
     rig.settle();
     failure(FailureStage.SIDE_CHANNEL);
   }
 
   @Test
-  void aStoppedPrefillerWhoseConnectionsAllEndSlowlyIsNotWaitedForLong() {
+  void aPrefillerOutOfReachIsReportedInSecondsAndItsBlocksAreKeptUntilItIsAsked() {
     decoder.pull("d", "t", 1);
     question();
+    rig.network().stall(prefiller.address());
     rig.network().onlyConnection().cut(true);
+    rig.advanceSeconds(4.9);
+    assertThat(decoder.ends()).isEmpty();
+    rig.advanceSeconds(0.2);
+    Failure failure = failure(FailureStage.SIDE_CHANNEL);
+    assertThat(failure.quiet()).isFalse();
+    rig.network().onlyConnection().cut(true);
+    rig.advanceSeconds(20);
+    assertThat(decoder.results().isEmpty()).isTrue();
+    rig.network().unstall(prefiller.address());
+    question().finish("t");
+    rig.settle();
+    assertThat(onlyQuieted()).isEqualTo(failure.quieted());
+  }
+
+  @Test
+  void aRequestIdIsFreeAgainBeforeItsOldBlocksAreQuiet() {
+    decoder.pull("d", "t", 1);
     question();
-    rig.advanceSeconds(6);
+    rig.network().stall(prefiller.address());
     rig.network().onlyConnection().cut(true);
-    rig.advanceSeconds(2.1);
-    failure(FailureStage.SIDE_CHANNEL);
-    assertThat(prefiller.questions()).isEmpty();
+    rig.advanceSeconds(5.1);
+    assertThat(failure(FailureStage.SIDE_CHANNEL).quiet()).isFalse();
+    rig.network().unstall(prefiller.address());
+    Question release = question();
+    decoder.pull("d", "t2", 2);
+    question().finish("d");
+    rig.settle();
+    assertThat(decoder.ends()).containsExactly("d");
+    release.finish("t");
+    rig.settle();
+    assertThat(onlyQuieted().transferId()).isEqualTo("t");
   }
 
   @Test
@@ -345,10 +381,12 @@ class ConsumerFaultTest {
     question();
     rig.network().onlyConnection().cut(true);
     question();
-    rig.advanceSeconds(89.9);
-    assertThat(decoder.ends()).isEmpty();
+    rig.advanceSeconds(5.1);
+    assertThat(failure(FailureStage.SIDE_CHANNEL).quiet()).isFalse();
+    rig.advanceSeconds(84.8);
+    assertThat(decoder.results().quieted()).isEmpty();
     rig.advanceSeconds(2.2);
-    failure(FailureStage.SIDE_CHANNEL);
+    onlyQuieted();
     assertThat(rig.network().connections()).isEmpty();
   }
 

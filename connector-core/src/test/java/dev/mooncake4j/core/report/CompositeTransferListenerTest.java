@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 
 class CompositeTransferListenerTest {
   private static final Failure FAILURE =
-      new Failure("r", "t", FailureStage.TRANSFER, "because", null, BlockIds.of(1));
+      new Failure("r", "t", FailureStage.TRANSFER, "because", null, BlockIds.of(1), true);
 
   @Test
   void everyEventReachesEveryListenerInOrder() {

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 
 class TransferSummaryLogTest {
   private static final Failure FAILURE =
-      new Failure("r", "t", FailureStage.TRANSFER, "because", null, BlockIds.of(1));
+      new Failure("r", "t", FailureStage.TRANSFER, "because", null, BlockIds.of(1), true);
 
   // Near the end of the clock's range: intervals are differences, never compared as they are.
   private long now = Long.MAX_VALUE - 5;

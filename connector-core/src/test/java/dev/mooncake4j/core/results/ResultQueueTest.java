@@ -28,7 +28,13 @@ class ResultQueueTest {
 
   private static Failure failure(String requestId, int... blocks) {
     return new Failure(
-        requestId, "t-" + requestId, FailureStage.TRANSFER, "reason", null, BlockIds.of(blocks));
+        requestId,
+        "t-" + requestId,
+        FailureStage.TRANSFER,
+        "reason",
+        null,
+        BlockIds.of(blocks),
+        true);
   }
 
   @Test

@@ -17,6 +17,7 @@ public final class FakeConnection implements ChannelConnection {
   private @Nullable FakeSideChannel server;
   private @Nullable String end;
   private boolean open = true;
+  private boolean refused;
   private boolean holdsRequests;
   private boolean holdsReplies;
   private boolean full;
@@ -37,6 +38,11 @@ public final class FakeConnection implements ChannelConnection {
   @Override
   public boolean wasConnected() {
     return server != null;
+  }
+
+  @Override
+  public boolean wasRefused() {
+    return refused;
   }
 
   @Override
@@ -158,6 +164,7 @@ public final class FakeConnection implements ChannelConnection {
     if (server == null && end == null && !network.isStalled(this)) {
       server = network.reach(this);
       if (server == null) {
+        refused = true;
         end("nothing answers at " + address);
       }
     }

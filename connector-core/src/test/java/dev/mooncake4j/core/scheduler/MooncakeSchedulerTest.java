@@ -614,7 +614,7 @@ class MooncakeSchedulerTest {
   }
 
   static StepResult received(String requestId) {
-    return new StepResult(List.of(), List.of(requestId), List.of());
+    return new StepResult(List.of(), List.of(requestId), List.of(), List.of());
   }
 
   static StepResult failed(String requestId, String transferId) {
@@ -623,12 +623,20 @@ class MooncakeSchedulerTest {
         List.of(),
         List.of(
             new Failure(
-                requestId, transferId, FailureStage.TRANSFER, "because", null, BlockIds.of(7))));
+                requestId,
+                transferId,
+                FailureStage.TRANSFER,
+                "because",
+                null,
+                BlockIds.of(7),
+                true)),
+        List.of());
   }
 
   static StepResult sent(String requestId, String transferId) {
     return new StepResult(
         List.of(new StepResult.Sent(requestId, transferId, StepResult.SendEnd.SERVED)),
+        List.of(),
         List.of(),
         List.of());
   }

@@ -5,8 +5,10 @@ import dev.mooncake4j.connector.StepResult;
 import dev.mooncake4j.core.rig.RigDecoder;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.SplittableRandom;
 import org.jspecify.annotations.Nullable;
 
@@ -16,6 +18,7 @@ final class DecodeServer {
   final BlockPool blocks;
   private final boolean whole;
   private final Map<String, Pull> unended = new HashMap<>();
+  private final Set<String> unquiet = new HashSet<>();
   private int received;
   private int failed;
 
@@ -79,8 +82,18 @@ final class DecodeServer {
       }
     }
     for (Failure failure : result.failed()) {
-      ended(failure.requestId());
+      if (failure.quiet()) {
+        ended(failure.requestId());
+      } else if (!unquiet.add(failure.requestId())) {
+        throw new AssertionError("failed twice: " + failure);
+      }
       failed++;
+    }
+    for (Failure failure : result.quieted()) {
+      if (!unquiet.remove(failure.requestId())) {
+        throw new AssertionError("quiet, but never reported as not quiet: " + failure);
+      }
+      ended(failure.requestId());
     }
   }
 

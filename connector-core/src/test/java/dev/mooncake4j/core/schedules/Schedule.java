@@ -34,6 +34,10 @@ final class Schedule implements AutoCloseable {
   private final List<Planned> planned = new ArrayList<>();
   private final IdentityHashMap<Transfer, Long> begun = new IdentityHashMap<>();
   private final Map<String, Integer> stalled = new HashMap<>();
+
+  /** 0: only what servers do; 1: few faults; 2: many. */
+  private final int faults;
+
   private int requests;
 
   /** A transfer as the router knows it. */
@@ -43,6 +47,7 @@ final class Schedule implements AutoCloseable {
     boolean announced;
     boolean readied;
     boolean cancelled;
+    boolean pulled;
 
     Planned(String transferId, int blocks) {
       this.transferId = transferId;
@@ -52,6 +57,7 @@ final class Schedule implements AutoCloseable {
 
   Schedule(long seed) {
     random = new SplittableRandom(seed);
+    faults = random.nextInt(3);
     int prefillerTp = random.nextInt(4) == 0 ? 2 : 1;
     int decoderTp = random.nextInt(4) == 0 ? 2 : 1;
     Duration lease = random.nextInt(3) == 0 ? Duration.ofSeconds(12) : null;
@@ -103,23 +109,23 @@ final class Schedule implements AutoCloseable {
   }
 
   private void act(int dice) {
-    if (dice < 12) {
+    if (dice < 14) {
       planned.add(new Planned("t" + planned.size(), random.nextInt(1, 5)));
-    } else if (dice < 22) {
+    } else if (dice < 24) {
       announce(somePlanned());
-    } else if (dice < 36) {
+    } else if (dice < 40) {
       ready(somePlanned());
-    } else if (dice < 52) {
-      pull(somePlanned());
     } else if (dice < 56) {
+      pull(somePlanned());
+    } else if (dice < 58) {
       giveUp();
-    } else if (dice < 64) {
+    } else if (dice < 62) {
       change(somePlanned());
     } else if (dice < 76) {
       transfer();
-    } else if (dice < 88) {
+    } else if (dice < 82) {
       network();
-    } else if (dice < 91) {
+    } else if (dice < 84) {
       bootstrap();
     } else {
       advance(random.nextInt(6) == 0 ? random.nextInt(1, 15) : random.nextDouble() * 2);
@@ -157,6 +163,10 @@ final class Schedule implements AutoCloseable {
   }
 
   private void pull(Planned transfer) {
+    if (transfer.pulled && random.nextInt(8) != 0) {
+      return;
+    }
+    transfer.pulled = true;
     int count = random.nextInt(6) == 0 ? random.nextInt(1, 6) : transfer.blocks;
     boolean releasesOnly = random.nextInt(10) == 0;
     String requestId = "d" + requests++;
@@ -203,7 +213,7 @@ final class Schedule implements AutoCloseable {
       return;
     }
     Transfer transfer = open.get(random.nextInt(open.size()));
-    int fate = random.nextInt(6);
+    int fate = faults == 0 ? random.nextInt(2) * 2 : random.nextInt(6);
     trace("transfer " + (fate == 0 ? "writes" : fate == 1 ? "fails" : "completes"));
     switch (fate) {
       case 0 -> transfer.write(random.nextInt(1, 4));
@@ -219,6 +229,11 @@ final class Schedule implements AutoCloseable {
   }
 
   private void network() {
+    if (faults == 0 || (faults == 1 && random.nextInt(3) != 0)) {
+      rig.network().connections().forEach(FakeConnection::release);
+      unstall();
+      return;
+    }
     if (random.nextInt(8) == 0) {
       String address = prefillers.get(random.nextInt(prefillers.size())).rank.address();
       if (stalled.merge(address, 1, Integer::sum) == 1) {
@@ -255,6 +270,9 @@ final class Schedule implements AutoCloseable {
   }
 
   private void bootstrap() {
+    if (faults == 0) {
+      return;
+    }
     int fault = random.nextInt(4);
     trace("bootstrap " + (fault == 0 ? "knows nothing" : fault == 1 ? "is away" : "is there"));
     switch (fault) {
