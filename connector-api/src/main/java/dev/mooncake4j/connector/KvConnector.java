@@ -71,7 +71,10 @@ public interface KvConnector extends AutoCloseable {
    */
   @Nullable URI bootstrapAddress();
 
-  /** Closes every worker of this connector, then the rest; idempotent, bounded in time. */
+  /**
+   * Closes every worker of this connector, then the rest; bounded in time. Called again, also by
+   * another thread meanwhile, it returns when the first call is done: a shutdown hook may call it.
+   */
   @Override
   void close();
 }

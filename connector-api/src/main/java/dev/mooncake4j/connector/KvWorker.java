@@ -63,7 +63,10 @@ public interface KvWorker extends AutoCloseable {
   /** What this worker holds now. */
   WorkerStats stats();
 
-  /** Stops everything within a bound, whatever the state; idempotent. */
+  /**
+   * Stops everything within a bound, whatever the state. Called again, also by another thread
+   * meanwhile, it returns when the first call is done: a shutdown hook may call it.
+   */
   @Override
   void close();
 }

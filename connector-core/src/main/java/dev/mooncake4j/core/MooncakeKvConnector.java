@@ -23,6 +23,7 @@ import dev.mooncake4j.core.discovery.HttpBootstrap;
 import dev.mooncake4j.core.report.CompositeTransferListener;
 import dev.mooncake4j.core.report.TransferSummaryLog;
 import dev.mooncake4j.core.scheduler.MooncakeScheduler;
+import dev.mooncake4j.core.worker.Closing;
 import dev.mooncake4j.core.worker.MooncakeWorker;
 import java.net.URI;
 import java.util.ArrayList;
@@ -46,6 +47,7 @@ final class MooncakeKvConnector implements KvConnector {
   private final List<KvWorker> workers = new ArrayList<>();
   private @Nullable HttpBootstrap bootstrap;
   private @Nullable BootstrapServer server;
+  private final Closing closing = new Closing();
   private boolean closed;
 
   MooncakeKvConnector(ConnectorConfig config, ConnectorHooks hooks) {
@@ -221,16 +223,27 @@ final class MooncakeKvConnector implements KvConnector {
   @Override
   public void close() {
     List<KvWorker> open;
+    boolean first;
     lock.lock();
     try {
-      if (closed) {
-        return;
-      }
+      first = !closed;
       closed = true;
       open = List.copyOf(workers);
     } finally {
       lock.unlock();
     }
+    if (!first) {
+      closing.awaitEnd();
+      return;
+    }
+    try {
+      closeAll(open);
+    } finally {
+      closing.ended();
+    }
+  }
+
+  private void closeAll(List<KvWorker> open) {
     // Outside the lock: a worker that has closed says so here.
     for (KvWorker worker : open) {
       try {

@@ -74,6 +74,9 @@ class KilledPeerTest {
     JsonNode failed = p.awaitFailed(id);
     tell("prefiller stopped while the decoder waits", failed);
     assertThat(failed.path("stage").asString()).isEqualTo("SIDE_CHANNEL");
+    assertThat(failed.path("quiet").asBoolean()).as("it may come back").isFalse();
+    p.prefiller.signal("CONT");
+    p.decoder.await("quieted", "req_id", failed.path("req_id").asString());
     PeerPair.verifyIdle(p.decoder);
   }
 

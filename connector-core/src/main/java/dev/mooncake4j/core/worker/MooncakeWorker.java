@@ -80,6 +80,7 @@ public final class MooncakeWorker implements KvWorker {
   private final EventLoop events;
   private final SecureRandom random = new SecureRandom();
   private final AtomicBoolean closed = new AtomicBoolean();
+  private final Closing closing = new Closing();
 
   private final ReentrantLock lifecycle = new ReentrantLock();
   private @Nullable KvCacheLayout layout;
@@ -448,6 +449,9 @@ public final class MooncakeWorker implements KvWorker {
   @Override
   public void close() {
     if (!closed.compareAndSet(false, true)) {
+      if (!loop.isOwnThread()) {
+        closing.awaitEnd();
+      }
       return;
     }
     // Who holds the lock waits for one of two things, and both end now.
@@ -468,7 +472,11 @@ public final class MooncakeWorker implements KvWorker {
       listener.workerClosed(config.engineId());
     } finally {
       lifecycle.unlock();
-      onClosed.run();
+      try {
+        onClosed.run();
+      } finally {
+        closing.ended();
+      }
     }
   }
 

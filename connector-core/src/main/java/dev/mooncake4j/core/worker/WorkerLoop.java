@@ -149,6 +149,11 @@ final class WorkerLoop implements SideChannel.Events {
     return !dead && !stopping && driver != null && driver.isAlive();
   }
 
+  /** Whether this is the loop's own thread, in a callback. */
+  boolean isOwnThread() {
+    return Thread.currentThread().equals(thread);
+  }
+
   /** Whether the thread has died of an error. */
   boolean isDead() {
     return dead;

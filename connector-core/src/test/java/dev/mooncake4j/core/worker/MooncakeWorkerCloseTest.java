@@ -55,7 +55,14 @@ class MooncakeWorkerCloseTest {
     Node prefiller = rig.prefiller();
     CompletableFuture<?>[] closers = new CompletableFuture<?>[4];
     for (int i = 0; i < closers.length; i++) {
-      closers[i] = CompletableFuture.runAsync(prefiller.worker::close);
+      closers[i] =
+          CompletableFuture.runAsync(
+              () -> {
+                prefiller.worker.close();
+                // None returns before all is closed: a process may end right after.
+                assertThat(prefiller.engine.isClosed()).isTrue();
+                assertThat(prefiller.closings).hasValue(1);
+              });
     }
     CompletableFuture.allOf(closers).get(BOUND.toSeconds(), TimeUnit.SECONDS);
     closeSoon(prefiller);
