@@ -75,6 +75,7 @@ public record PeerOptions(
           "tp-rank",
           "pp-size",
           "pp-rank",
+          "dp-rank",
           "num-workers",
           "abort-timeout",
           "kv-lease-duration",
@@ -178,7 +179,7 @@ public record PeerOptions(
           values.number("tp-size", 1, 1),
           values.number("pp-rank", 0, 0),
           values.number("pp-size", 1, 1),
-          0);
+          values.number("dp-rank", 0, 0));
     } catch (IllegalArgumentException e) {
       values.problems.add(String.valueOf(e.getMessage()));
       return RankLayout.single();
