@@ -56,6 +56,10 @@ SPECS: dict[str, SideSpec] = {
     "java-d-wide": SideSpec("Java", "decoder", options={"head-dim": 64}),
     "java-p-tp2": SideSpec("Java", "prefiller", tp=2, seed=1),
     "java-d-tp2": SideSpec("Java", "decoder", tp=2),
+    "java-p-tp4": SideSpec("Java", "prefiller", tp=4, seed=1),
+    "java-d-tp4": SideSpec("Java", "decoder", tp=4),
+    "java-p-tp8": SideSpec("Java", "prefiller", tp=8, seed=1),
+    "java-d-tp8": SideSpec("Java", "decoder", tp=8),
     "java-p-pp2": SideSpec("Java", "prefiller", pp=2, seed=1),
     "java-d-pp2": SideSpec("Java", "decoder", pp=2),
     "vllm-p-tp2": SideSpec("vLLM", "prefiller", tp=2, seed=5),
@@ -91,10 +95,8 @@ class Side:
     def part(self, rank: Peer) -> pattern.Part:
         """The part of the model's KV that a rank holds."""
         ready = rank.ready
-        layers = int(self.spec.options.get("layers", SHAPE["layers"]))  # type: ignore[call-overload]
-        return pattern.Part.of_rank(
-            pattern.layers_of_stage(layers, *ready["pp"]), ready["block_len"], *ready["tp"]
-        )
+        layers = pattern.layers_of_stage(SHAPE["layers"], *ready["pp"])
+        return pattern.Part.of_rank(layers, ready["block_len"], SHAPE["kv-heads"], *ready["tp"])
 
     def refill(self) -> None:
         """Puts all blocks back to what they were at the start."""

@@ -35,10 +35,11 @@ class Part:
     words: int
 
     @staticmethod
-    def of_rank(layers: Iterable[int], block_len: int, tp_rank: int, tp_size: int) -> Part:
-        """A rank whose heads are an equal share."""
+    def of_rank(layers: Iterable[int], block_len: int, kv_heads: int, tp_rank: int, tp_size: int) -> Part:
+        """A rank with its share of the heads, or with one that other ranks have too."""
         words = block_len // 8
-        return Part(tuple(layers), tp_rank * words, words)
+        first_head = tp_rank * kv_heads // tp_size
+        return Part(tuple(layers), first_head * words // max(1, kv_heads // tp_size), words)
 
     @property
     def block_bytes(self) -> int:

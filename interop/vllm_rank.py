@@ -187,7 +187,7 @@ class VllmRank:
         names = [LAYER_NAME.format(layer) for layer in self.layers]
         spec = FullAttentionSpec(
             block_size=a.block_size,
-            num_kv_heads=a.kv_heads // a.tp_size,
+            num_kv_heads=max(1, a.kv_heads // a.tp_size),
             head_size=a.head_dim,
             dtype=torch.bfloat16,
         )
@@ -213,7 +213,7 @@ class VllmRank:
     def part(self) -> pattern.Part:
         """The part of the whole model's KV that this rank holds."""
         a = self.options
-        return pattern.Part.of_rank(self.layers, self.block_len, a.tp_rank, a.tp_size)
+        return pattern.Part.of_rank(self.layers, self.block_len, a.kv_heads, a.tp_rank, a.tp_size)
 
     def fill(self, seed: int) -> None:
         """Fills all blocks by the formula; 0 makes them zero."""
