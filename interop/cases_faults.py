@@ -66,6 +66,12 @@ def abort_timeout(run: Run) -> None:
     run.transfer(8)
 
 
+def _acquaint(run: Run) -> None:
+    """A first transfer, so that the next one is under way at once: layouts are known, connections are open."""
+    run.transfer(8)
+    run.d.refill()
+
+
 def _arrived(run: Run, target: list[int]) -> str:
     n = sum(rank.ask("nonzero", cmd="nonzero", block_ids=target)["n"] for rank in run.d.ranks)
     return f"{n} of {len(target) * 4} parts had been written"
@@ -75,6 +81,7 @@ def _arrived(run: Run, target: list[int]) -> str:
 @case("decoder killed in the middle", "vllm-p", "java-d", 2000)
 def decoder_killed(run: Run) -> None:
     """The prefiller lets the blocks go, and serves others."""
+    _acquaint(run)
     transfer, blocks = run.fresh(), run.ids(2000, True)
     run.prefill(transfer, blocks)
     run.pull(run.command(transfer, blocks))
@@ -95,6 +102,7 @@ def vllm_prefiller_killed(run: Run) -> None:
     """A Java decoder knows within seconds, and goes on with another prefiller."""
     transfer, target = run.fresh(), run.ids(8 if run.case.blocks == "8" else 2000, True)
     if len(target) > 8:
+        _acquaint(run)
         run.prefill(transfer, target)
     run.pull(run.command(transfer, target))
     time.sleep(UNDER_WAY)
@@ -109,6 +117,7 @@ def vllm_prefiller_killed(run: Run) -> None:
 @case("prefiller killed in the middle", "java-p", "vllm-d", 2000, "java-both")
 def java_prefiller_killed(run: Run) -> None:
     """A vLLM decoder waits out its own limit; meanwhile others serve it, and so does the next one in that place."""
+    _acquaint(run)
     transfer, target = run.fresh(), run.ids(2000, True)
     run.prefill(transfer, target)
     run.pull(run.command(transfer, target))
