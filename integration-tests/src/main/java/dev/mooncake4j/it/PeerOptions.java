@@ -112,7 +112,11 @@ public record PeerOptions(
     int layers = values.number("layers", 28, rank.ppSize());
     if (kvHeads % rank.tpSize() != 0 && rank.tpSize() % kvHeads != 0) {
       problems.add(
-          "--kv-heads " + kvHeads + " and --tp-size " + rank.tpSize() + " do not divide each other");
+          "--kv-heads "
+              + kvHeads
+              + " and --tp-size "
+              + rank.tpSize()
+              + " do not divide each other");
     }
     PeerOptions options =
         new PeerOptions(
