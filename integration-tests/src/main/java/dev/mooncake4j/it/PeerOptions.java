@@ -75,6 +75,7 @@ public record PeerOptions(
           "tp-rank",
           "pp-size",
           "pp-rank",
+          "dp-rank",
           "num-workers",
           "abort-timeout",
           "kv-lease-duration",
@@ -109,8 +110,13 @@ public record PeerOptions(
     }
     RankLayout rank = rank(values);
     int layers = values.number("layers", 28, rank.ppSize());
-    if (kvHeads % rank.tpSize() != 0) {
-      problems.add("--kv-heads " + kvHeads + " is not a multiple of --tp-size " + rank.tpSize());
+    if (kvHeads % rank.tpSize() != 0 && rank.tpSize() % kvHeads != 0) {
+      problems.add(
+          "--kv-heads "
+              + kvHeads
+              + " and --tp-size "
+              + rank.tpSize()
+              + " do not divide each other");
     }
     PeerOptions options =
         new PeerOptions(
@@ -178,26 +184,26 @@ public record PeerOptions(
           values.number("tp-size", 1, 1),
           values.number("pp-rank", 0, 0),
           values.number("pp-size", 1, 1),
-          0);
+          values.number("dp-rank", 0, 0));
     } catch (IllegalArgumentException e) {
       values.problems.add(String.valueOf(e.getMessage()));
       return RankLayout.single();
     }
   }
 
-  /** KV heads of this rank. */
+  /** KV heads of this rank: its share, or one that other ranks have too. */
   public int localHeads() {
-    return kvHeads / rank.tpSize();
+    return Math.max(1, kvHeads / rank.tpSize());
   }
 
   /** The first of this rank's heads among all. */
   public int firstHead() {
-    return rank.tpRank() * localHeads();
+    return rank.tpRank() * kvHeads / rank.tpSize();
   }
 
   /** Bytes of one layer's block on this rank. */
   public int blockBytes() {
-    return modelBlockBytes / rank.tpSize();
+    return modelBlockBytes / kvHeads * localHeads();
   }
 
   /** This rank's layers, by their index in the whole model. */
