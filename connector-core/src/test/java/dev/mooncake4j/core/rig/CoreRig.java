@@ -64,16 +64,22 @@ public final class CoreRig implements AutoCloseable {
               new RankLayout(tp, options.decoderTp(), 0, 1, 0),
               newCache(options.decoderTp()),
               newEngine(),
-              ConnectorConfig.builder()
-                  .role(KvRole.CONSUMER)
-                  .host(RigPrefiller.HOST)
-                  .environment(Map.of())
-                  .abortRequestTimeout(options.abortTimeout())
-                  .build()));
+              decoderConfig(options)));
     }
     if (!prefillers.isEmpty()) {
       bootstrap.answerAlways(List.of(addresses()));
     }
+  }
+
+  private static ConnectorConfig decoderConfig(RigOptions options) {
+    ConnectorConfig.Builder builder =
+        ConnectorConfig.builder()
+            .role(KvRole.CONSUMER)
+            .host(RigPrefiller.HOST)
+            .environment(Map.of())
+            .abortRequestTimeout(options.abortTimeout());
+    Duration lease = options.lease();
+    return lease == null ? builder.build() : builder.leaseDuration(lease).build();
   }
 
   /** A rig of one rank each. */

@@ -7,6 +7,7 @@ import dev.mooncake4j.core.wire.MalformedMessageException;
 import dev.mooncake4j.core.wire.PullRequest;
 import dev.mooncake4j.core.wire.PullResponse;
 import dev.mooncake4j.core.wire.ReleaseRequest;
+import dev.mooncake4j.core.wire.RenewRequest;
 import dev.mooncake4j.core.wire.SideChannelRequest;
 import dev.mooncake4j.core.wire.WireCodec;
 import java.util.ArrayList;
@@ -41,6 +42,11 @@ public final class RawPrefiller {
     /** It, as a release. */
     public ReleaseRequest release() {
       return (ReleaseRequest) request;
+    }
+
+    /** It, as a renewal. */
+    public RenewRequest renew() {
+      return (RenewRequest) request;
     }
 
     /** Whether it is a pull. */

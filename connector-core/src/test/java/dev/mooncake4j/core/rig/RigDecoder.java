@@ -82,6 +82,19 @@ public final class RigDecoder {
     step(new StepPlan(List.of(), List.of(pulls), List.of(), List.of(), List.of(), List.of()));
   }
 
+  /** A request has arrived and waits for its turn. */
+  public void arrive(String requestId, String transferId) {
+    step(
+        new StepPlan(
+            List.of(
+                new StepPlan.Arrival(requestId, transferId, CoreRig.ENGINE_ID, CoreRig.BOOTSTRAP)),
+            List.of(),
+            List.of(),
+            List.of(),
+            List.of(),
+            List.of()));
+  }
+
   /** The server gives requests up. */
   public void cancel(String... requestIds) {
     step(new StepPlan(List.of(), List.of(), List.of(requestIds), List.of(), List.of(), List.of()));

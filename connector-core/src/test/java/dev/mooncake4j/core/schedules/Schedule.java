@@ -13,6 +13,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One random schedule: two servers that prefill, fetch, cancel and release; a network whose
@@ -48,6 +49,9 @@ final class Schedule implements AutoCloseable {
     boolean readied;
     boolean cancelled;
     boolean pulled;
+
+    /** The decoder's request that has arrived and waits for its turn. */
+    @Nullable String queued;
 
     Planned(String transferId, int blocks) {
       this.transferId = transferId;
@@ -113,6 +117,8 @@ final class Schedule implements AutoCloseable {
       planned.add(new Planned("t" + planned.size(), random.nextInt(1, 5)));
     } else if (dice < 24) {
       announce(somePlanned());
+    } else if (dice < 27) {
+      queue(somePlanned());
     } else if (dice < 40) {
       ready(somePlanned());
     } else if (dice < 56) {
@@ -162,20 +168,28 @@ final class Schedule implements AutoCloseable {
     }
   }
 
+  private void queue(Planned transfer) {
+    if (!transfer.pulled && transfer.queued == null) {
+      String requestId = "d" + requests++;
+      transfer.queued = requestId;
+      trace("queue " + requestId + " of " + transfer.transferId);
+      decoders.forEach(d -> d.rank.arrive(requestId, transfer.transferId));
+    }
+  }
+
   private void pull(Planned transfer) {
     if (transfer.pulled && random.nextInt(8) != 0) {
       return;
     }
     transfer.pulled = true;
+    String requestId = transfer.queued == null ? "d" + requests++ : transfer.queued;
+    transfer.queued = null;
     int count = random.nextInt(6) == 0 ? random.nextInt(1, 6) : transfer.blocks;
     boolean releasesOnly = random.nextInt(10) == 0;
-    String requestId = "d" + requests++;
     trace("pull " + requestId + " of " + transfer.transferId + " releases=" + releasesOnly);
     for (DecodeServer d : decoders) {
-      if (releasesOnly) {
-        d.rank.pull(requestId, transfer.transferId);
-      } else {
-        d.pull(requestId, transfer.transferId, count, transfer.blocks, random);
+      if (releasesOnly || !d.pull(requestId, transfer.transferId, count, transfer.blocks, random)) {
+        d.rank.pull(requestId, transfer.transferId); // nothing to fetch, or no room: only let go
       }
       maybeTurn();
     }
@@ -337,6 +351,12 @@ final class Schedule implements AutoCloseable {
         prefillers.forEach(p -> p.cancel(transfer.transferId));
       }
     }
+    for (Planned transfer : planned) {
+      if (transfer.queued != null) {
+        transfer.pulled = false;
+        pull(transfer); // a request that has arrived is pulled in the end, if only to release
+      }
+    }
     // Past every wait there is: the abort timeout, its margin, the tombstones, idle connections.
     advance(400);
     for (PrefillServer p : prefillers) {
@@ -354,6 +374,7 @@ final class Schedule implements AutoCloseable {
       assertThat(d.blocks.isEmpty()).as("decoder blocks are free").isTrue();
       assertThat(d.rank.consumer().pulls()).isZero();
       assertThat(d.rank.consumer().quarantinedBlocks()).isZero();
+      assertThat(d.rank.consumer().leases()).as("leases that are renewed").isZero();
       assertThat(d.rank.consumer().connections()).isZero();
       assertThat(d.rank.directory().questions()).isZero();
       assertThat(d.rank.loop().pendingDeadlines()).as("decoder deadlines").isZero();

@@ -1,0 +1,228 @@
+package dev.mooncake4j.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.connector.BootstrapUnavailableException;
+import dev.mooncake4j.connector.ConnectorConfig;
+import dev.mooncake4j.connector.ConnectorHooks;
+import dev.mooncake4j.connector.EngineUnavailableException;
+import dev.mooncake4j.connector.FinishReason;
+import dev.mooncake4j.connector.KvCacheGroup;
+import dev.mooncake4j.connector.KvCacheLayout;
+import dev.mooncake4j.connector.KvCacheSpec;
+import dev.mooncake4j.connector.KvConnector;
+import dev.mooncake4j.connector.KvConnectorException;
+import dev.mooncake4j.connector.KvMemory;
+import dev.mooncake4j.connector.KvRequest;
+import dev.mooncake4j.connector.KvRole;
+import dev.mooncake4j.connector.KvTransferParams;
+import dev.mooncake4j.connector.KvWorker;
+import dev.mooncake4j.connector.MatchedTokens;
+import dev.mooncake4j.connector.RankLayout;
+import dev.mooncake4j.connector.StepResult;
+import dev.mooncake4j.testkit.InMemoryNetwork;
+import dev.mooncake4j.testkit.InMemoryTransferEngineProvider;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.URI;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** The connector as a whole: its workers, its bootstrap server, and what is left of them. */
+@Timeout(value = 120, unit = TimeUnit.SECONDS)
+class MooncakeKvConnectorTest {
+  private static final int BLOCK_BYTES = 64;
+  private static final int BLOCKS = 8;
+
+  private final InMemoryTransferEngineProvider engines =
+      new InMemoryTransferEngineProvider(new InMemoryNetwork());
+  private final ConnectorHooks hooks = ConnectorHooks.none().withEngineProvider(engines);
+  private final Arena arena = Arena.ofShared();
+  private final List<KvConnector> opened = new ArrayList<>();
+
+  @AfterEach
+  void close() {
+    opened.forEach(KvConnector::close);
+    assertThat(engines.opened()).allMatch(engine -> engine.isClosed());
+    arena.close();
+  }
+
+  private static ConnectorConfig.Builder config(KvRole role) {
+    return ConnectorConfig.builder()
+        .role(role)
+        .host("127.0.0.1")
+        .cacheSpec(new KvCacheSpec(List.of(KvCacheGroup.fullAttention(16)), 1, false, 1))
+        .environment(Map.of())
+        .bootstrapPort(freePort());
+  }
+
+  private static int freePort() {
+    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      return socket.getLocalPort();
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private KvConnector open(ConnectorConfig config) {
+    KvConnector connector = new MooncakeConnectorProvider().open(config, hooks);
+    opened.add(connector);
+    return connector;
+  }
+
+  private MemorySegment register(KvWorker worker) {
+    MemorySegment memory = arena.allocate((long) BLOCKS * BLOCK_BYTES, 64);
+    worker.registerKvCaches(
+        KvCacheLayout.layersInOne(
+            KvMemory.host(memory), List.of("model.layers.0"), BLOCK_BYTES, BLOCKS));
+    return memory;
+  }
+
+  @Test
+  void aBlockCrossesBetweenTwoConnectors() throws Exception {
+    KvConnector p = open(config(KvRole.PRODUCER).build());
+    KvWorker prefiller = p.openWorker(RankLayout.single());
+    MemorySegment source = register(prefiller);
+    KvConnector d = open(config(KvRole.CONSUMER).build());
+    KvWorker decoder = d.openWorker(RankLayout.single());
+    MemorySegment target = register(decoder);
+    source.asSlice(3L * BLOCK_BYTES, BLOCK_BYTES).fill((byte) 7);
+
+    KvRequest sent = new KvRequest("p", 16, KvTransferParams.forPrefiller("t"));
+    p.scheduler().onRequestArrived(sent);
+    p.scheduler().onBlocksAllocated(sent, BlockIds.none(), 0);
+    prefiller.startStep(p.scheduler().buildStep());
+    p.scheduler().onRequestFinished(sent, BlockIds.of(3), FinishReason.LENGTH);
+    prefiller.startStep(p.scheduler().buildStep());
+
+    URI bootstrap = bootstrapOf(p);
+    KvRequest pulled =
+        new KvRequest(
+            "d", 16, KvTransferParams.forDecoder("t", p.config().engineId(), bootstrap.toString()));
+    d.scheduler().onRequestArrived(pulled);
+    MatchedTokens matched = d.scheduler().matchedTokens(pulled, 0);
+    d.scheduler().onBlocksAllocated(pulled, BlockIds.of(5), matched.tokens());
+    decoder.startStep(d.scheduler().buildStep());
+    StepResult result = decoder.await(Duration.ofSeconds(60));
+    assertThat(result.received()).containsExactly("d");
+    assertThat(target.get(ValueLayout.JAVA_BYTE, 5L * BLOCK_BYTES + 63)).isEqualTo((byte) 7);
+    assertThat(target.get(ValueLayout.JAVA_BYTE, 4L * BLOCK_BYTES + 63)).isZero();
+    assertThat(prefiller.await(Duration.ofSeconds(60)).sent()).hasSize(1);
+    assertThat(decoder.transport()).isEqualTo(prefiller.transport());
+  }
+
+  private static URI bootstrapOf(KvConnector connector) {
+    URI address = connector.bootstrapAddress();
+    assertThat(address).isNotNull();
+    return address == null ? URI.create("none:") : address;
+  }
+
+  @Test
+  void onlyAPrefillersFirstRankHostsTheServer() {
+    KvConnector p = open(config(KvRole.PRODUCER).build());
+    assertThat(p.bootstrapAddress()).as("before a worker").isNull();
+    KvWorker second = p.openWorker(new RankLayout(1, 2, 0, 1, 0));
+    assertThat(p.bootstrapAddress()).isNull();
+    KvWorker first = p.openWorker(new RankLayout(0, 2, 0, 1, 0));
+    assertThat(p.bootstrapAddress())
+        .isEqualTo(URI.create("http://127.0.0.1:" + p.config().bootstrapPort()));
+    register(first);
+    register(second);
+    KvConnector d = open(config(KvRole.CONSUMER).build());
+    d.openWorker(RankLayout.single());
+    assertThat(d.bootstrapAddress()).isNull();
+  }
+
+  @Test
+  void aServerElsewhereIsUsedAndNoneIsStarted() {
+    KvConnector p = open(config(KvRole.PRODUCER).build());
+    p.openWorker(RankLayout.single());
+    String elsewhere = "127.0.0.1:" + p.config().bootstrapPort();
+    KvConnector q =
+        open(config(KvRole.PRODUCER).engineId("q").bootstrapServerAddress(elsewhere).build());
+    KvWorker worker = q.openWorker(new RankLayout(0, 1, 0, 1, 1));
+    register(worker);
+    assertThat(q.bootstrapAddress()).isEqualTo(URI.create("http://" + elsewhere));
+  }
+
+  @Test
+  void aRankHasOneWorkerUntilItIsClosed() {
+    KvConnector d = open(config(KvRole.CONSUMER).build());
+    KvWorker worker = d.openWorker(RankLayout.single());
+    assertThatThrownBy(() -> d.openWorker(RankLayout.single()))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("has a worker already");
+    worker.close();
+    assertThat(d.openWorker(RankLayout.single()).isHealthy()).isTrue();
+  }
+
+  @Test
+  void aPortThatIsTakenIsToldWithWhatToDo() throws IOException {
+    try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      KvConnector p = open(config(KvRole.PRODUCER).bootstrapPort(taken.getLocalPort()).build());
+      assertThatThrownBy(() -> p.openWorker(RankLayout.single()))
+          .isInstanceOf(BootstrapUnavailableException.class)
+          .hasMessageContaining("port=" + taken.getLocalPort())
+          .hasMessageContaining("VLLM_MOONCAKE_BOOTSTRAP_PORT");
+    }
+    assertThat(engines.opened()).isEmpty();
+  }
+
+  @Test
+  void anEngineThatDoesNotOpenLeavesNothingBehind() {
+    KvConnector p = open(config(KvRole.PRODUCER).build());
+    engines.faults().failNextOpen(new EngineUnavailableException("no such library", null));
+    assertThatThrownBy(() -> p.openWorker(RankLayout.single()))
+        .isInstanceOf(EngineUnavailableException.class);
+    assertThat(p.openWorker(RankLayout.single()).isHealthy()).isTrue();
+  }
+
+  @Test
+  void withoutAnEngineOnThePathTheArtifactIsNamed() {
+    KvConnector d =
+        new MooncakeConnectorProvider()
+            .open(config(KvRole.CONSUMER).build(), ConnectorHooks.none());
+    opened.add(d);
+    assertThatThrownBy(() -> d.openWorker(RankLayout.single()))
+        .isInstanceOf(EngineUnavailableException.class)
+        .hasMessageContaining("transfer-native");
+  }
+
+  @Test
+  void aClosedConnectorOpensNothingAndClosesOnce() {
+    KvConnector d = open(config(KvRole.CONSUMER).build());
+    KvWorker worker = d.openWorker(RankLayout.single());
+    CompletableFuture<?> other = CompletableFuture.runAsync(d::close);
+    d.close();
+    assertThat(worker.isHealthy()).isFalse();
+    other.join();
+    d.close();
+    assertThatThrownBy(() -> d.openWorker(RankLayout.single()))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("connector is closed");
+    assertThatThrownBy(() -> worker.release("t")).isInstanceOf(IllegalStateException.class);
+  }
+
+  @Test
+  void wrongCachesAreRefusedAndTheWorkerLivesOn() {
+    KvConnector d = open(config(KvRole.CONSUMER).build());
+    KvWorker worker = d.openWorker(RankLayout.single());
+    engines.faults().refuseRange(0);
+    assertThatThrownBy(() -> register(worker)).isInstanceOf(KvConnectorException.class);
+    register(worker);
+    assertThat(worker.stats().registeredBytes()).isEqualTo((long) BLOCKS * BLOCK_BYTES);
+  }
+}
