@@ -142,6 +142,10 @@ class Fleet:
             for rank in side.ranks:
                 rank.close()
 
+    def log(self, name: str) -> Path:
+        """Where a process beside the sides writes its log."""
+        return self._logs / f"{name}.log"
+
     def close(self) -> None:
         """Ends all sides."""
         for side in self._sides.values():

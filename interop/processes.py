@@ -25,7 +25,8 @@ class PeerError(AssertionError):
     """A peer did not do what was waited for."""
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """For a child process: it is killed when the driver ends."""
     # Started by the driver's main thread alone: the signal comes when the starting thread ends.
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -48,7 +49,7 @@ class Peer:
             stderr=self._log_file,
             env={**os.environ, **environment},
             start_new_session=True,
-            preexec_fn=_die_with_parent,
+            preexec_fn=die_with_parent,
         )
         threading.Thread(target=self._read, daemon=True, name=f"events of {name}").start()
 

@@ -17,6 +17,7 @@ from types import FrameType
 import cases_blocks  # noqa: F401  (each enters its cases; the order is that of the run)
 import cases_protocol  # noqa: F401
 import cases_ranks  # noqa: F401
+import cases_proxy  # noqa: F401
 import cases_faults  # noqa: F401
 from case import CASES, Case, Run
 from fleet import Fleet, java_command
