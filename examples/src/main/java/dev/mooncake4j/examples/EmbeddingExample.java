@@ -1,6 +1,7 @@
 package dev.mooncake4j.examples;
 
 import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.connector.Failure;
 import dev.mooncake4j.connector.FinishReason;
 import dev.mooncake4j.connector.KvConnector;
 import dev.mooncake4j.connector.KvRequest;
@@ -47,11 +48,17 @@ public final class EmbeddingExample {
     }
     connector.scheduler().onBlocksAllocated(request, blocks, remote.tokens());
     worker.startStep(connector.scheduler().buildStep()); // returns at once
-    StepResult result = worker.await(Duration.ofSeconds(30)); // or poll() once a step
-    connector.scheduler().onStepResult(result);
-    // f.quiet() says whether the blocks may be used again; if not, result.quieted() will, later.
-    result.failed().forEach(f -> System.err.println(f.stage() + ": " + f.reason()));
-    return result.received().contains("d-1"); // decode; or else compute the prompt here
+    while (true) { // until then the blocks are the transfer's
+      StepResult result = worker.await(Duration.ofSeconds(1)); // or poll() once a step
+      connector.scheduler().onStepResult(result);
+      if (result.received().contains("d-1")) {
+        return true; // decode
+      }
+      for (Failure failure : result.failed()) {
+        System.err.println(failure.stage() + ": " + failure.reason());
+        return false; // compute the prompt here; in other blocks, if !failure.quiet()
+      }
+    }
   }
   // @end
 }

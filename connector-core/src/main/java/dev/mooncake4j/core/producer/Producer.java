@@ -28,6 +28,7 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -43,6 +44,8 @@ import org.slf4j.LoggerFactory;
  */
 public final class Producer {
   private static final Logger LOG = LoggerFactory.getLogger(Producer.class);
+
+  private static final long MALFORMED_LOG_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private static final String NO_CACHES = "the prefiller has no kv caches registered";
 
@@ -64,6 +67,7 @@ public final class Producer {
   private @Nullable TransferRunner runner;
   private int waitingCount;
   private long malformed;
+  private long malformedTold;
   private boolean closed;
 
   /**
@@ -292,7 +296,12 @@ public final class Producer {
 
   private void refuse(PeerIdentity from, @Nullable String reason) {
     malformed++;
-    LOG.warn("malformed request on the side channel, malformed={}: {}", malformed, reason);
+    long now = loop.now();
+    // One line a second: whoever sends nonsense sends much of it.
+    if (malformed == 1 || now - malformedTold >= MALFORMED_LOG_NANOS) {
+      malformedTold = now;
+      LOG.warn("malformed request on the side channel, malformed={}: {}", malformed, reason);
+    }
     reply(from, PullResponse.error("malformed request: " + reason, 0));
   }
 

@@ -59,7 +59,12 @@ public final class KvDemo {
 
   /** Runs the demo; takes no arguments. */
   public static void main(String[] args) throws IOException, InterruptedException {
-    System.exit(run(System.out, Files.createTempDirectory("mooncake4j-demo")));
+    int code = run(System.out, Files.createTempDirectory("mooncake4j-demo"));
+    if (System.out.checkError()) {
+      System.err.println("demo: failed: its output could not be written");
+      code = 1;
+    }
+    System.exit(code);
   }
 
   private static int run(PrintStream out, Path logs) throws IOException, InterruptedException {
