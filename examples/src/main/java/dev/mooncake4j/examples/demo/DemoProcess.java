@@ -113,9 +113,19 @@ final class DemoProcess implements AutoCloseable {
       in.write('\n');
       in.flush();
     } catch (IOException e) {
-      if (process.isAlive()) {
+      // A killed process closes its input a moment before it has ended, which is told by itself.
+      if (!endsSoon()) {
         throw new DemoFailure(name + " takes no commands: " + e + tail());
       }
+    }
+  }
+
+  private boolean endsSoon() {
+    try {
+      return process.waitFor(2, TimeUnit.SECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return false;
     }
   }
 
