@@ -69,6 +69,12 @@ public interface SideChannel extends AutoCloseable {
     /** A requester's message that had not one frame but several. */
     void onMalformedRequest(PeerIdentity from, int frames);
 
+    /**
+     * A requester's connection has ended, after what had arrived on it was delivered: answers to it
+     * are dropped from now on. Called once for each that was accepted, also one that never asked.
+     */
+    void onRequesterGone(PeerIdentity peer);
+
     /** An answer on a connection; the array belongs to the callee. */
     void onReply(ChannelConnection connection, byte[] payload);
 

@@ -360,7 +360,7 @@ public final class ZmtpSideChannel implements SideChannel {
     return true;
   }
 
-  /** Ends a connection; if we made it, that is told after what had arrived on it. */
+  /** Ends a connection; that is told after what had arrived on it. */
   private void end(ZmtpConnection connection, Exception cause) {
     if (connection.isEnded()) {
       return;
@@ -370,8 +370,11 @@ public final class ZmtpSideChannel implements SideChannel {
     peers.remove(connection.identity());
     if (connection.isMadeByUs() && !connection.isDiscarded()) {
       deliver(connection, events -> events.onClosed(connection, reason));
-    } else {
-      log.debug("side channel: {}: {}", connection, reason);
+      return;
+    }
+    log.debug("side channel: {}: {}", connection, reason);
+    if (!connection.isMadeByUs()) {
+      deliver(connection, events -> events.onRequesterGone(connection.identity()));
     }
   }
 

@@ -49,9 +49,6 @@ public final class Producer {
 
   private static final String NO_CACHES = "the prefiller has no kv caches registered";
 
-  /** Requests of decoders that wait for a prefill; past it further ones are refused at once. */
-  static final int MAX_WAITING = 65_536;
-
   private final EventLoop loop;
   private final RankLayout rank;
   private final Settings settings;
@@ -60,12 +57,11 @@ public final class Producer {
   private final TransferListener listener;
 
   private final Map<String, SendRecord> sends = new HashMap<>();
-  private final Map<String, List<Waiting>> waiting = new HashMap<>();
+  private final WaitingPulls waiting = new WaitingPulls();
   private final PendingReleases releases = new PendingReleases();
   private final Tombstones tombstones;
   private @Nullable PeerLayouts layouts;
   private @Nullable TransferRunner runner;
-  private int waitingCount;
   private long malformed;
   private long malformedTold;
   private boolean closed;
@@ -77,8 +73,6 @@ public final class Producer {
    * @param lease how long blocks are kept without renewal instead, or {@code null}
    */
   public record Settings(Duration abortTimeout, @Nullable Duration lease) {}
-
-  private record Waiting(ServedPull pull, PullEntry entry, Deadline deadline) {}
 
   private record Pinned(PullEntry entry, SendRecord send) {}
 
@@ -180,16 +174,10 @@ public final class Producer {
       end(send, SendEnd.RELEASED, "cannot be sent: " + NO_CACHES);
       return;
     }
-    List<Waiting> waiters = waiting.remove(transferId);
-    if (waiters == null) {
-      return;
-    }
-    waitingCount -= waiters.size();
-    for (Waiting waiter : waiters) {
-      waiter.deadline().cancel();
+    for (WaitingPulls.Waiting waiter : waiting.take(transferId)) {
       startable
-          .computeIfAbsent(waiter.pull(), p -> new ArrayList<>())
-          .add(new Pinned(waiter.entry(), send));
+          .computeIfAbsent(waiter.pull, p -> new ArrayList<>())
+          .add(new Pinned(waiter.entry, send));
     }
   }
 
@@ -261,15 +249,9 @@ public final class Producer {
   }
 
   private void refuseWaiting(String transferId, String text) {
-    List<Waiting> waiters = waiting.remove(transferId);
-    if (waiters == null) {
-      return;
-    }
-    waitingCount -= waiters.size();
-    for (Waiting waiter : waiters) {
-      waiter.deadline().cancel();
-      waiter.pull().failed(waiter.entry().requestId(), "transfer_id=" + transferId + " " + text);
-      answer(waiter.pull());
+    for (WaitingPulls.Waiting waiter : waiting.take(transferId)) {
+      waiter.pull.failed(waiter.entry.requestId(), "transfer_id=" + transferId + " " + text);
+      answer(waiter.pull);
     }
   }
 
@@ -414,12 +396,13 @@ public final class Producer {
       pull.failed(entry.requestId(), "transfer_id=" + entry.transferId() + " was released");
     } else if (past || (send != null && send.state() == SendRecord.State.ENDING)) {
       pull.failed(entry.requestId(), pastText(entry.transferId()));
-    } else if (waitingCount >= MAX_WAITING) {
-      pull.failed(
-          entry.requestId(),
-          "waiting_pulls=" + waitingCount + ": the prefiller lets no more wait, ask again later");
     } else {
-      await(pull, entry);
+      String full = waiting.fullFor(pull.session);
+      if (full == null) {
+        await(pull, entry);
+      } else {
+        pull.failed(entry.requestId(), full + ": the prefiller lets no more wait, ask again later");
+      }
     }
   }
 
@@ -430,21 +413,26 @@ public final class Producer {
   }
 
   private void await(ServedPull pull, PullEntry entry) {
-    List<Waiting> waiters = waiting.computeIfAbsent(entry.transferId(), t -> new ArrayList<>());
-    Deadline deadline =
-        loop.schedule(settings.abortTimeout().toNanos(), () -> timedOut(pull, entry));
-    waiters.add(new Waiting(pull, entry, deadline));
-    waitingCount++;
+    WaitingPulls.Waiting waiter = new WaitingPulls.Waiting(pull, entry);
+    waiting.add(waiter, loop.schedule(settings.abortTimeout().toNanos(), () -> timedOut(waiter)));
   }
 
-  private void timedOut(ServedPull pull, PullEntry entry) {
-    List<Waiting> waiters = waiting.get(entry.transferId());
-    if (waiters != null && waiters.removeIf(w -> w.pull() == pull && w.entry().equals(entry))) {
-      waitingCount--;
-      if (waiters.isEmpty()) {
-        waiting.remove(entry.transferId());
-      }
+  /**
+   * A decoder's connection has ended: its pulls that wait are forgotten. A prefill that ends later
+   * would be written into memory that is another process's by then, for an answer that nobody
+   * hears. The transfers stay, for whoever asks again, until their lease or the abort timeout ends.
+   */
+  public void onRequesterGone(PeerIdentity peer) {
+    int dropped = waiting.drop(peer);
+    if (dropped > 0) {
+      LOG.info("requester={} is gone, its pulls wait no more, requests={}", peer, dropped);
     }
+  }
+
+  private void timedOut(WaitingPulls.Waiting waiter) {
+    waiting.remove(waiter);
+    ServedPull pull = waiter.pull;
+    PullEntry entry = waiter.entry;
     pull.failed(
         entry.requestId(),
         "transfer_id="
@@ -562,7 +550,7 @@ public final class Producer {
   /** Refuses all that waits and all that comes; transfers under way go on and are answered. */
   public void close(String reason) {
     closed = true;
-    for (String transferId : List.copyOf(waiting.keySet())) {
+    for (String transferId : waiting.transferIds()) {
       refuseWaiting(transferId, reason);
     }
     for (SendRecord send : List.copyOf(sends.values())) {
@@ -582,7 +570,7 @@ public final class Producer {
 
   /** Requests of decoders that wait for their prefill. */
   public int waitingPulls() {
-    return waitingCount;
+    return waiting.size();
   }
 
   /** Transfers whose blocks are kept under a deadline. */

@@ -126,6 +126,13 @@ final class WorkerLoop implements SideChannel.Events {
   }
 
   @Override
+  public void onRequesterGone(PeerIdentity peer) {
+    if (producer != null) {
+      events.run(() -> producer.onRequesterGone(peer));
+    }
+  }
+
+  @Override
   public void onReply(ChannelConnection connection, byte[] payload) {
     if (consumer != null) {
       events.run(() -> consumer.onReply(connection, payload));

@@ -13,6 +13,7 @@ class Recorder implements SideChannel.Events {
   final List<String> heard = new ArrayList<>();
   final Deque<PeerIdentity> requesters = new ArrayDeque<>();
   final List<ChannelConnection> closed = new ArrayList<>();
+  final List<PeerIdentity> gone = new ArrayList<>();
 
   @Override
   public void onRequest(PeerIdentity from, byte[] payload) {
@@ -24,6 +25,11 @@ class Recorder implements SideChannel.Events {
   public void onMalformedRequest(PeerIdentity from, int frames) {
     requesters.add(from);
     heard.add("malformed " + frames);
+  }
+
+  @Override
+  public void onRequesterGone(PeerIdentity peer) {
+    gone.add(peer);
   }
 
   @Override

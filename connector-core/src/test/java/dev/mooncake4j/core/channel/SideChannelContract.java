@@ -150,6 +150,31 @@ abstract class SideChannelContract {
   }
 
   @Test
+  void aRequesterThatGoesAwayIsToldAfterItsRequests() {
+    SideChannel p = open();
+    SideChannel d = open();
+    Recorder atP = new Recorder();
+    Recorder atD = new Recorder();
+    int port = p.bind("127.0.0.1");
+    ChannelConnection stays = d.connect("127.0.0.1", port);
+    stays.send(bytes("stays"));
+    pollUntil(() -> atP.heard.size() == 1, p, atP, d, atD);
+    ChannelConnection leaves = d.connect("127.0.0.1", port);
+    leaves.send(bytes("leaves"));
+    pollUntil(() -> atP.heard.size() == 2, p, atP, d, atD);
+    PeerIdentity one = atP.nextRequester();
+    PeerIdentity two = atP.nextRequester();
+    assertThat(atP.gone).isEmpty();
+    leaves.close();
+    pollUntil(() -> !atP.gone.isEmpty(), p, atP, d, atD);
+    assertThat(atP.gone).containsExactly(two);
+    d.close();
+    pollUntil(() -> atP.gone.size() == 2, p, atP);
+    assertThat(atP.gone).containsExactly(two, one);
+    assertThat(atD.gone).isEmpty();
+  }
+
+  @Test
   void aConnectionThatTheOwnerClosesIsSilent() {
     SideChannel p = open();
     SideChannel d = open();
@@ -187,34 +212,13 @@ abstract class SideChannelContract {
     for (String text : List.of("a", "b", "c")) {
       connection.send(bytes(text));
     }
-    List<String> heard = new ArrayList<>();
-    Recorder failing = new Recorder();
+    List<String> taken = new ArrayList<>();
     SideChannel.Events events =
-        new SideChannel.Events() {
+        new Recorder() {
           @Override
           public void onRequest(PeerIdentity from, byte[] payload) {
-            heard.add(new String(payload, java.nio.charset.StandardCharsets.UTF_8));
+            taken.add(new String(payload, java.nio.charset.StandardCharsets.UTF_8));
             throw new IllegalStateException("broken callback");
-          }
-
-          @Override
-          public void onMalformedRequest(PeerIdentity from, int frames) {
-            failing.onMalformedRequest(from, frames);
-          }
-
-          @Override
-          public void onReply(ChannelConnection c, byte[] payload) {
-            failing.onReply(c, payload);
-          }
-
-          @Override
-          public void onClosed(ChannelConnection c, String reason) {
-            failing.onClosed(c, reason);
-          }
-
-          @Override
-          public void onFailed(Throwable cause) {
-            failing.onFailed(cause);
           }
         };
     long deadline = System.nanoTime() + PATIENCE.toNanos();
@@ -229,7 +233,7 @@ abstract class SideChannelContract {
       }
       d.poll(0, new Recorder());
     }
-    assertThat(heard).containsExactly("a", "b", "c");
+    assertThat(taken).containsExactly("a", "b", "c");
   }
 
   @Test

@@ -229,33 +229,52 @@ class ProducerMessagesTest {
 
   // Bounds.
 
-  @Test
-  void noMoreThanSoManyPullsWait() {
-    PullEntry[] entries = new PullEntry[Producer.MAX_WAITING - 1];
-    for (int i = 0; i < entries.length; i++) {
-      entries[i] = new PullEntry("d" + i, "t" + i, BlockIds.of(1));
+  private static PullEntry[] entries(String prefix, int count) {
+    PullEntry[] entries = new PullEntry[count];
+    for (int i = 0; i < count; i++) {
+      entries[i] = new PullEntry("d" + i, prefix + i, BlockIds.of(1));
     }
-    Asked many = decoder.pull(at, entries);
+    return entries;
+  }
+
+  @Test
+  void noMoreThanSoManyPullsOfOneDecoderWaitAndTheOthersHaveRoom() {
+    Asked many = decoder.pull(at, entries("t", WaitingPulls.MAX_PER_SESSION));
     rig.settle();
     assertThat(many.answers()).isEmpty();
-    Asked over = decoder.pull(at, entry("e1", "u1", 3), entry("e2", "u2", 4));
+    PullResponse refused = served(decoder.pull(at, "e", "u", 3));
+    assertThat(refused.errorRequests()).containsExactly("e");
+    assertThat(refused.message())
+        .contains("waiting_pulls=" + WaitingPulls.MAX_PER_SESSION)
+        .contains("peer=" + decoder.session());
+    Asked other = rig.rawDecoder().pull(at, "o", "v", 3);
     rig.settle();
-    PullResponse refused = over.answer();
-    assertThat(refused.status()).isEqualTo(Status.CONTINUE);
-    assertThat(refused.errorRequests()).containsExactly("e2");
-    assertThat(refused.message()).contains("waiting_pulls=" + Producer.MAX_WAITING);
+    assertThat(other.answers()).isEmpty();
     // What is ready needs no place, and each that ends makes room.
     prefiller.ready("p", "ready", 1);
     assertThat(served(decoder.pull(at, "r", "ready", 5)).okRequests()).containsExactly("r");
     prefiller.cancel("q", "t17", "made room");
     rig.settle();
     assertThat(many.answer().errorRequests()).containsExactly("d17");
-    Asked next = decoder.pull(at, "e3", "u3", 3);
+    Asked next = decoder.pull(at, "n", "w", 3);
     rig.settle();
     assertThat(next.answers()).isEmpty();
-    assertThat(prefiller.producer().waitingPulls()).isEqualTo(Producer.MAX_WAITING);
+    assertThat(prefiller.producer().waitingPulls()).isEqualTo(WaitingPulls.MAX_PER_SESSION + 1);
+  }
+
+  @Test
+  void noMoreThanSoManyPullsWaitInAll() {
+    for (int i = 0; i < WaitingPulls.MAX / WaitingPulls.MAX_PER_SESSION; i++) {
+      rig.rawDecoder().pull(at, entries("t" + i + "-", WaitingPulls.MAX_PER_SESSION));
+    }
+    rig.settle();
+    assertThat(prefiller.producer().waitingPulls()).isEqualTo(WaitingPulls.MAX);
+    PullResponse refused = served(decoder.pull(at, "e", "u", 3));
+    assertThat(refused.errorRequests()).containsExactly("e");
+    assertThat(refused.message()).contains("waiting_pulls=" + WaitingPulls.MAX);
     rig.advanceSeconds(30);
     assertThat(prefiller.producer().waitingPulls()).isZero();
+    assertThat(prefiller.loop().pendingDeadlines()).isZero();
   }
 
   @Test

@@ -21,6 +21,7 @@ public final class FakeConnection implements ChannelConnection {
   private boolean holdsRequests;
   private boolean holdsReplies;
   private boolean full;
+  private boolean endToBeTold = true;
 
   FakeConnection(
       FakeNetwork network, FakeSideChannel client, String address, PeerIdentity identity) {
@@ -70,9 +71,9 @@ public final class FakeConnection implements ChannelConnection {
   }
 
   /**
-   * Breaks it: answers under way are lost, and the asking end is told when it is polled.
+   * Breaks it: answers under way are lost, and each end is told when it is polled.
    *
-   * @param requestsArrive whether requests under way still reach the peer
+   * @param requestsArrive whether requests under way still reach the peer, before its end does
    */
   public void cut(boolean requestsArrive) {
     end("the connection was cut");
@@ -80,6 +81,14 @@ public final class FakeConnection implements ChannelConnection {
     if (!requestsArrive) {
       network.dropRequests(this);
     }
+  }
+
+  /**
+   * Breaks it so that the asking end alone notices, as where the network loses what the host says.
+   */
+  public void cutUnseen() {
+    endToBeTold = false;
+    cut(true);
   }
 
   /** Requests wait on their way until {@link #release}. */
@@ -140,7 +149,17 @@ public final class FakeConnection implements ChannelConnection {
   void end(String reason) {
     if (end == null) {
       end = reason;
+      network.ended(this);
     }
+  }
+
+  /** Whether the answering end is still to hear that it has ended. */
+  boolean isEndToBeTold() {
+    return endToBeTold;
+  }
+
+  void endTold() {
+    endToBeTold = false;
   }
 
   boolean takeReply(byte[] payload) {

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -28,6 +29,10 @@ public final class FakeNetwork {
   private final List<FakeConnection> open = new ArrayList<>();
   private final Set<String> stalled = new HashSet<>();
   private final Deque<Request> requests = new ArrayDeque<>();
+
+  /** Connections that have ended, whose answering end has not been told. */
+  private final Set<FakeConnection> ended = new LinkedHashSet<>();
+
   private int nextPort = FIRST_PORT;
   private long lastIdentity;
   private int droppedReplies;
@@ -90,7 +95,8 @@ public final class FakeNetwork {
         return true;
       }
     }
-    return requests.stream().anyMatch(r -> isDeliverable(r.connection));
+    return ended.stream().anyMatch(this::isEndDeliverable)
+        || requests.stream().anyMatch(r -> isDeliverable(r.connection));
   }
 
   /** Frames on their way to answering channels, held ones too. */
@@ -109,10 +115,12 @@ public final class FakeNetwork {
     bound.values().removeIf(c -> c == channel);
     for (FakeConnection connection : open) {
       if (connection.server() == channel) {
+        connection.endTold();
         connection.end("the peer has closed it or is silent");
       }
     }
     requests.removeIf(r -> r.connection.server() == channel);
+    ended.removeIf(c -> c.server() == channel);
   }
 
   FakeConnection connect(FakeSideChannel client, String host, int port) {
@@ -139,8 +147,17 @@ public final class FakeNetwork {
   void closed(FakeConnection connection) {
     open.remove(connection);
     byIdentity.remove(connection.identity());
-    if (!connection.wasConnected()) {
+    if (connection.wasConnected()) {
+      ended(connection);
+    } else {
       dropRequests(connection);
+    }
+  }
+
+  /** The answering end is told, once, after the requests under way. */
+  void ended(FakeConnection connection) {
+    if (connection.wasConnected() && connection.isEndToBeTold()) {
+      ended.add(connection);
     }
   }
 
@@ -169,13 +186,25 @@ public final class FakeNetwork {
     return connection.server() != null && !connection.holdsRequests();
   }
 
-  /** Delivers the next request for a channel; returns whether there was one. */
+  private boolean isEndDeliverable(FakeConnection connection) {
+    return requestsOf(connection) == 0;
+  }
+
+  /** Delivers the next event for an answering channel; returns whether there was one. */
   boolean deliverNext(FakeSideChannel server, SideChannel.Events events) {
     for (Request request : requests) {
       FakeConnection connection = request.connection;
       if (connection.server() == server && isDeliverable(connection)) {
         requests.remove(request);
         events.onRequest(connection.identity(), request.payload);
+        return true;
+      }
+    }
+    for (FakeConnection connection : ended) {
+      if (connection.server() == server && isEndDeliverable(connection)) {
+        ended.remove(connection);
+        connection.endTold();
+        events.onRequesterGone(connection.identity());
         return true;
       }
     }

@@ -174,6 +174,11 @@ public final class RawDecoder {
           }
 
           @Override
+          public void onRequesterGone(PeerIdentity peer) {
+            throw new AssertionError("a decoder was asked");
+          }
+
+          @Override
           public void onReply(ChannelConnection connection, byte[] payload) {
             try {
               asked(connection).answers.add(WireCodec.decodeResponse(payload));

@@ -139,6 +139,9 @@ public final class RawPrefiller {
           }
 
           @Override
+          public void onRequesterGone(PeerIdentity peer) {}
+
+          @Override
           public void onReply(ChannelConnection connection, byte[] payload) {
             throw new AssertionError("a prefiller was answered");
           }

@@ -264,15 +264,17 @@ final class Schedule implements AutoCloseable {
       return;
     }
     FakeConnection connection = open.get(random.nextInt(open.size()));
-    int fault = random.nextInt(5);
+    int fault = random.nextInt(6);
     trace(
-        List.of("cut ", "cut, lost ", "hold requests ", "hold replies ", "release ").get(fault)
+        List.of("cut ", "cut, lost ", "cut, unseen ", "hold requests ", "hold replies ", "release ")
+                .get(fault)
             + connection);
     switch (fault) {
       case 0 -> connection.cut(true);
       case 1 -> connection.cut(false);
-      case 2 -> connection.holdRequests();
-      case 3 -> connection.holdReplies();
+      case 2 -> connection.cutUnseen();
+      case 3 -> connection.holdRequests();
+      case 4 -> connection.holdReplies();
       default -> connection.release();
     }
   }
