@@ -1,0 +1,31 @@
+package dev.mooncake4j.it.stress;
+
+/**
+ * Prefillers and decoders under load, with faults: see {@code --help}. Exit codes: 0 if all was as
+ * it has to be, 1 if not, 2 for bad options.
+ */
+public final class StressMain {
+  private StressMain() {}
+
+  /** Runs once. */
+  public static void main(String[] args) throws InterruptedException {
+    if (args.length > 0 && (args[0].equals("--help") || args[0].equals("-h"))) {
+      System.out.print(StressOptions.USAGE);
+      return;
+    }
+    StressOptions options;
+    try {
+      options = StressOptions.parse(args);
+    } catch (IllegalArgumentException e) {
+      System.err.println("stress: " + e.getMessage());
+      System.err.print(StressOptions.USAGE);
+      System.exit(2);
+      return;
+    }
+    StressRun run = StressRun.of(options);
+    Thread whenStopped = new Thread(run::close, "close-peers");
+    Runtime.getRuntime().addShutdownHook(whenStopped);
+    boolean ok = run.run();
+    System.exit(ok ? 0 : 1);
+  }
+}
