@@ -31,6 +31,9 @@ final class Child {
   private final BlockingQueue<ToPeer> outbox = new LinkedBlockingQueue<>();
   private final Thread writer;
 
+  /** Whether its end has been taken; the driver's loop alone. */
+  private boolean gone;
+
   private Child(
       String name,
       Process process,
@@ -96,6 +99,15 @@ final class Child {
 
   void tell(ToPeer message) {
     outbox.add(message);
+  }
+
+  /** Its end has been taken: what it had is lost, and nothing more can be given to it. */
+  void setGone() {
+    gone = true;
+  }
+
+  boolean isGone() {
+    return gone;
   }
 
   boolean isAlive() {

@@ -118,6 +118,7 @@ final class Fleet implements AutoCloseable {
   }
 
   private void ended(Peer peer, Child child) {
+    child.setGone();
     listener.gone(child);
     boolean expected = quitting || peer.inTrouble || peer.child != child;
     if (!expected && !closed) {

@@ -105,7 +105,7 @@ final class Router {
   private void give(Request request, Request.Half half, Jobs jobs) {
     Child child = half.child;
     half.since = System.nanoTime();
-    if (child == null || !child.isAlive()) {
+    if (child == null || child.isGone()) {
       lost(request, half);
       return;
     }

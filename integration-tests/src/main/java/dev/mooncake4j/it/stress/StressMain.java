@@ -1,5 +1,7 @@
 package dev.mooncake4j.it.stress;
 
+import java.util.concurrent.atomic.AtomicBoolean;
+
 /**
  * Prefillers and decoders under load, with faults: see {@code --help}. Exit codes: 0 if all was as
  * it has to be, 1 if not, 2 for bad options.
@@ -23,9 +25,19 @@ public final class StressMain {
       return;
     }
     StressRun run = StressRun.of(options);
-    Thread whenStopped = new Thread(run::close, "close-peers");
+    AtomicBoolean finished = new AtomicBoolean();
+    Thread whenStopped =
+        new Thread(
+            () -> {
+              run.close();
+              if (!finished.get()) {
+                System.out.println("stress: FAILED stopped before its end");
+              }
+            },
+            "close-peers");
     Runtime.getRuntime().addShutdownHook(whenStopped);
     boolean ok = run.run();
+    finished.set(true);
     System.exit(ok ? 0 : 1);
   }
 }

@@ -35,7 +35,7 @@ public record StressOptions(
       "stress: ok, ..." or "stress: FAILED ...", and the exit code says the same.
 
         --minutes N     how long, fractions too (10)
-        --seed S        draws the same requests and faults again (printed; random)
+        --seed S        the same draws of requests and faults again (printed; random)
         --rate R        requests in a second at most (150)
         --prefillers P  how many (4)
         --decoders D    how many (4)

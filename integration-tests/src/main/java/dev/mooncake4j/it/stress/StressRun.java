@@ -101,8 +101,11 @@ public final class StressRun implements AutoCloseable {
   }
 
   private void phases(Table table) throws InterruptedException {
+    // Cold starts may take longer than a lease.
+    List<FaultLog.Fault> starts = fleet.all().stream().map(faultLog::at).toList();
     fleet.all().forEach(fleet::start);
     spin(fleet::allReady, START, "not all peers got ready");
+    starts.forEach(FaultLog.Fault::over);
     load(WARM_UP);
     spin(() -> router.open() == 0, DRAIN, "requests of the warm-up have not ended");
     askStates();
