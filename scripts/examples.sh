@@ -3,10 +3,11 @@
 #
 # Sourced by the scripts that run them, after scripts/setup.sh and m4j_setup; they then call
 # "m4j_build_examples NAME", and find what goes on the class path in M4J_EXAMPLES_PATH.
-# NAME stands before each line, all on stderr.
+# NAME stands before each line, all on stderr. M4J_MODULE, set before, is another module to build.
 
 M4J_ROOT=$(unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
-M4J_TARGET=$M4J_ROOT/examples/target
+M4J_MODULE=${M4J_MODULE:-examples}
+M4J_TARGET=$M4J_ROOT/$M4J_MODULE/target
 # shellcheck disable=SC2034 # for those who source this
 M4J_EXAMPLES_PATH="$M4J_TARGET/classes:$M4J_TARGET/lib/*"
 
@@ -41,7 +42,7 @@ m4j_compile_examples() { # name
   # Libraries of an earlier version would stay on the class path.
   rm -rf "$M4J_TARGET/examples.stamp" "${M4J_TARGET:?}/lib"
   : >"$pending" # the time of the sources that are about to be read
-  if ! (cd "$M4J_ROOT" && mvn -B -pl examples -am -Dmaven.test.skip=true -Dspotless.check.skip=true package) \
+  if ! (cd "$M4J_ROOT" && mvn -B -pl "$M4J_MODULE" -am -Dmaven.test.skip=true -Dspotless.check.skip=true package) \
     </dev/null 2>&1 | tee "$log" | m4j_show_progress "$1"; then
     grep -E '^\[ERROR\]' "$log" | head -n 30 >&2 || tail -n 30 "$log" >&2
     echo "$1: the build failed: all of its output is in $log" >&2

@@ -12,7 +12,7 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** What a peer holds at a moment: the worker's figures, and the process's. */
-final class PeerState {
+public final class PeerState {
   private static final Path PROC = Path.of("/proc/self");
 
   private PeerState() {}
@@ -31,8 +31,8 @@ final class PeerState {
     add(fields, "queued_transfers", stats.queuedTransfers());
     add(fields, "live_batches", stats.liveBatches());
     add(fields, "registered_bytes", stats.registeredBytes());
-    add(fields, "threads", entries("task"));
-    add(fields, "fds", entries("fd"));
+    add(fields, "threads", threads());
+    add(fields, "fds", fileDescriptors());
     add(fields, "thread_names", threadNames());
     return fields;
   }
@@ -45,6 +45,16 @@ final class PeerState {
   /** Java threads by name, the connector's and ours. */
   private static List<String> threadNames() {
     return Thread.getAllStackTraces().keySet().stream().map(Thread::getName).sorted().toList();
+  }
+
+  /** Threads of this process, native ones too; -1 where that cannot be told. */
+  public static long threads() {
+    return entries("task");
+  }
+
+  /** Open file descriptors of this process; -1 where that cannot be told. */
+  public static long fileDescriptors() {
+    return entries("fd");
   }
 
   /** Entries of a folder of this process; -1 where there is no such folder. */

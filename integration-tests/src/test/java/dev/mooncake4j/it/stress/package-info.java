@@ -1,0 +1,4 @@
+@NullMarked
+package dev.mooncake4j.it.stress;
+
+import org.jspecify.annotations.NullMarked;
