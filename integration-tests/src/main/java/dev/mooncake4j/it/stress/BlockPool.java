@@ -4,6 +4,7 @@ import dev.mooncake4j.connector.KvCacheLayout;
 import dev.mooncake4j.connector.KvMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
@@ -143,7 +144,7 @@ final class BlockPool implements AutoCloseable {
       MemorySegment block = block(layer, id);
       if (block.mismatch(untouched) >= 0) {
         for (long at = 0; at < BLOCK_BYTES; at++) {
-          n += block.get(java.lang.foreign.ValueLayout.JAVA_BYTE, at) == FREE ? 0 : 1;
+          n += block.get(ValueLayout.JAVA_BYTE, at) == FREE ? 0 : 1;
         }
       }
     }

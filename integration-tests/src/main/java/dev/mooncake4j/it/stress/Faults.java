@@ -3,6 +3,7 @@ package dev.mooncake4j.it.stress;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import org.jspecify.annotations.Nullable;
 
 /** What goes wrong, every minute anew. Owned by the driver's loop. */
 final class Faults {
@@ -138,14 +139,15 @@ final class Faults {
         });
   }
 
-  private Peer draw(List<Peer> peers) {
+  /** One that is well; null if none is. */
+  private @Nullable Peer draw(List<Peer> peers) {
     List<Peer> well = new ArrayList<>();
     for (Peer peer : peers) {
       if (peer.routed && !peer.inTrouble) {
         well.add(peer);
       }
     }
-    return well.get(random.nextInt(well.size()));
+    return well.isEmpty() ? null : well.get(random.nextInt(well.size()));
   }
 
   private static void say(String what) {
