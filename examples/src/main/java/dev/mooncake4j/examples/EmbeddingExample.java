@@ -1,7 +1,6 @@
 package dev.mooncake4j.examples;
 
 import dev.mooncake4j.connector.BlockIds;
-import dev.mooncake4j.connector.Failure;
 import dev.mooncake4j.connector.FinishReason;
 import dev.mooncake4j.connector.KvConnector;
 import dev.mooncake4j.connector.KvRequest;
@@ -27,12 +26,10 @@ public final class EmbeddingExample {
     // ... run the model: it writes the KV of 64 tokens into the blocks of the cache ...
     var decision = connector.scheduler().onRequestFinished(request, blocks, FinishReason.LENGTH);
     worker.startStep(connector.scheduler().buildStep()); // the blocks can be fetched
-    while (decision.keepBlocks()) {
+    for (boolean kept = decision.keepBlocks(); kept; ) { // until it is named as sent
       StepResult result = worker.await(Duration.ofSeconds(1)); // or poll() once a step
       connector.scheduler().onStepResult(result);
-      if (!result.sent().isEmpty()) {
-        return; // the blocks may be freed
-      }
+      kept = result.sent().isEmpty();
     }
   }
 
@@ -48,15 +45,12 @@ public final class EmbeddingExample {
     }
     connector.scheduler().onBlocksAllocated(request, blocks, remote.tokens());
     worker.startStep(connector.scheduler().buildStep()); // returns at once
-    while (true) { // until then the blocks are the transfer's
+    while (true) { // until it is named the blocks are the transfer's
       StepResult result = worker.await(Duration.ofSeconds(1)); // or poll() once a step
       connector.scheduler().onStepResult(result);
-      if (result.received().contains("d-1")) {
-        return true; // decode
-      }
-      for (Failure failure : result.failed()) {
-        System.err.println(failure.stage() + ": " + failure.reason());
-        return false; // compute the prompt here; in other blocks, if !failure.quiet()
+      // A failure tells stage and reason, and by quiet() whether the blocks may be used again.
+      if (!result.received().isEmpty() || !result.failed().isEmpty()) {
+        return result.received().contains("d-1"); // decode; or else compute the prompt here
       }
     }
   }
