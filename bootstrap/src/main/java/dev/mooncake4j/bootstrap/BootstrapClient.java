@@ -183,7 +183,8 @@ public final class BootstrapClient implements AutoCloseable {
               + server
               + " is refused: host="
               + host
-              + " is not on the list of allowed hosts; add it there if it is one of the cluster's",
+              + " is not on the list of allowed hosts; add it to bootstrap_allowed_hosts if it is one of the"
+              + " cluster's",
           server.toString(),
           0,
           0,

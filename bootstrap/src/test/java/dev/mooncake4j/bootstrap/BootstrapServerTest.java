@@ -137,6 +137,17 @@ class BootstrapServerTest {
   }
 
   @Test
+  void registeringTheSameWorkerAgainChangesNothing() throws IOException {
+    try (ServerFixture fixture = new ServerFixture()) {
+      for (int i = 0; i < 3; i++) {
+        RawHttp.Response taken = fixture.register(worker("e", 0, "tcp://127.0.0.1:1"));
+        assertThat(taken.status()).isEqualTo(200);
+      }
+      assertThat(fixture.engine().workers()).isEqualTo(Map.of(0, Map.of(0, "tcp://127.0.0.1:1")));
+    }
+  }
+
+  @Test
   void anotherAddressForALiveWorkerIsRefusedWithBothAddresses() throws IOException {
     try (ServerFixture fixture = new ServerFixture();
         ServerSocket alive = sideChannel()) {

@@ -32,6 +32,8 @@ import org.jspecify.annotations.Nullable;
  *     null} for no leases
  * @param bootstrapServerAddress {@code host:port} of a bootstrap server that runs elsewhere, or
  *     {@code null} to start one
+ * @param bootstrapAllowedHosts the hosts at which a decoder asks a bootstrap server; empty for all
+ *     but special addresses
  * @param bootstrapPort port of the bootstrap server, 0 for any free one
  * @param connectorTimeout for each HTTP request to a bootstrap server
  * @param abortRequestTimeout after which blocks that nobody fetched are released, and that a pull
@@ -52,6 +54,7 @@ public record ConnectorConfig(
     List<String> deviceNames,
     @Nullable Duration leaseDuration,
     @Nullable String bootstrapServerAddress,
+    List<String> bootstrapAllowedHosts,
     int bootstrapPort,
     Duration connectorTimeout,
     Duration abortRequestTimeout,
@@ -84,6 +87,7 @@ public record ConnectorConfig(
   /** Copies the collections. */
   public ConnectorConfig {
     deviceNames = List.copyOf(deviceNames);
+    bootstrapAllowedHosts = List.copyOf(bootstrapAllowedHosts);
     extra = Map.copyOf(extra);
   }
 
@@ -120,6 +124,7 @@ public record ConnectorConfig(
     private @Nullable List<String> deviceNames;
     private @Nullable Duration leaseDuration;
     private @Nullable String bootstrapServerAddress;
+    private @Nullable List<String> bootstrapAllowedHosts;
     private @Nullable Integer bootstrapPort;
     private @Nullable Duration connectorTimeout;
     private @Nullable Duration abortRequestTimeout;
@@ -225,6 +230,22 @@ public record ConnectorConfig(
       return this;
     }
 
+    /**
+     * {@code bootstrap_allowed_hosts}: which hosts a request's {@code remote_bootstrap_addr} may
+     * name. Each entry is a name, a name's end as {@code *.cluster.local}, an address, or a range
+     * of addresses as {@code 10.0.0.0/8}; names are not looked up. Default empty: every host but
+     * link-local, multicast and wildcard addresses.
+     */
+    public Builder bootstrapAllowedHosts(List<String> hosts) {
+      for (String host : hosts) {
+        if (host.isBlank()) {
+          problems.add("bootstrap_allowed_hosts has an empty entry: take it out");
+        }
+      }
+      this.bootstrapAllowedHosts = List.copyOf(hosts);
+      return this;
+    }
+
     /** {@code VLLM_MOONCAKE_BOOTSTRAP_PORT}: 0 (any free one) to 65535; default 8998. */
     public Builder bootstrapPort(int port) {
       range("bootstrap_port", port, 0, 65535);
@@ -307,6 +328,7 @@ public record ConnectorConfig(
           or(deviceNames, or(low.deviceNames, List.of())),
           leaseDuration != null ? leaseDuration : low.leaseDuration,
           bootstrapServerAddress != null ? bootstrapServerAddress : low.bootstrapServerAddress,
+          or(bootstrapAllowedHosts, or(low.bootstrapAllowedHosts, List.of())),
           or(bootstrapPort, or(low.bootstrapPort, env.bootstrapPort())),
           or(connectorTimeout, env.connectorTimeout()),
           or(abortRequestTimeout, env.abortRequestTimeout()),

@@ -26,9 +26,13 @@ public final class KvMemory {
    * Host memory.
    *
    * @param segment an off-heap segment of at least one byte
-   * @throws IllegalArgumentException if the segment is on the heap or empty
+   * @throws IllegalArgumentException if the segment is on the heap or empty, or its arena is closed
    */
   public static KvMemory host(MemorySegment segment) {
+    if (!segment.scope().isAlive()) {
+      throw new IllegalArgumentException(
+          "kv memory at address=" + segment.address() + ": its arena is closed, keep it open");
+    }
     if (!segment.isNative()) {
       throw new IllegalArgumentException(
           "kv memory is a heap segment: allocate it from an Arena, outside the heap");

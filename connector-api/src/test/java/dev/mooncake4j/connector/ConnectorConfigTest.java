@@ -43,6 +43,7 @@ class ConnectorConfigTest {
     assertThat(config.deviceNames()).isEmpty();
     assertThat(config.leaseDuration()).isNull();
     assertThat(config.bootstrapServerAddress()).isNull();
+    assertThat(config.bootstrapAllowedHosts()).isEmpty();
     assertThat(config.bootstrapPort()).isEqualTo(8998);
     assertThat(config.connectorTimeout()).isEqualTo(Duration.ofSeconds(30));
     assertThat(config.abortRequestTimeout()).isEqualTo(Duration.ofMinutes(8));
@@ -72,6 +73,7 @@ class ConnectorConfigTest {
             .deviceName(" mlx5_0,mlx5_1 ,,")
             .leaseDuration(Duration.ofSeconds(9))
             .bootstrapServerAddress("[::1]:9000")
+            .bootstrapAllowedHosts(List.of("a", "*.b"))
             .bootstrapPort(0)
             .connectorTimeout(Duration.ofMillis(1))
             .abortRequestTimeout(Duration.ofDays(1))
@@ -93,6 +95,7 @@ class ConnectorConfigTest {
                 List.of("mlx5_0", "mlx5_1"),
                 Duration.ofSeconds(9),
                 "[::1]:9000",
+                List.of("a", "*.b"),
                 0,
                 Duration.ofMillis(1),
                 Duration.ofDays(1),
@@ -190,6 +193,7 @@ class ConnectorConfigTest {
             .protocol("TCP!")
             .leaseDuration(Duration.ZERO)
             .bootstrapServerAddress("::1:80")
+            .bootstrapAllowedHosts(List.of("a", " "))
             .bootstrapPort(65536)
             .connectorTimeout(Duration.ofSeconds(-1))
             .abortRequestTimeout(Duration.ofDays(1).plusNanos(1))
@@ -203,6 +207,7 @@ class ConnectorConfigTest {
             "mooncake_protocol=TCP!",
             "kv_lease_duration=PT0S",
             "bootstrap_server_address: address=::1:80",
+            "bootstrap_allowed_hosts has an empty entry",
             "bootstrap_port=65536",
             "connector_timeout=PT-1S",
             "abort_request_timeout=PT24H0.000000001S",
@@ -279,6 +284,7 @@ class ConnectorConfigTest {
             devices,
             null,
             null,
+            devices,
             1,
             config.connectorTimeout(),
             config.abortRequestTimeout(),
@@ -287,5 +293,6 @@ class ConnectorConfigTest {
             Map.of());
     devices.clear();
     assertThat(copy.deviceNames()).containsExactly("mlx5_0");
+    assertThat(copy.bootstrapAllowedHosts()).containsExactly("mlx5_0");
   }
 }

@@ -51,6 +51,18 @@ class KvCacheLayoutTest {
   }
 
   @Test
+  void memoryOfAClosedArenaIsRefused() {
+    MemorySegment dead;
+    try (Arena arena = Arena.ofConfined()) {
+      dead = arena.allocate(8);
+    }
+    assertThatThrownBy(() -> KvMemory.host(dead))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("its arena is closed")
+        .hasMessageContaining("address=" + dead.address());
+  }
+
+  @Test
   void deviceMemoryReachesUpTo2To63() {
     assertThat(device(1, MAX - 1).length()).isEqualTo(MAX - 1);
     assertThat(device(MAX - 1, 1).address()).isEqualTo(MAX - 1);

@@ -19,6 +19,7 @@ import dev.mooncake4j.connector.spi.TransferListener;
 import dev.mooncake4j.core.channel.SideChannel;
 import dev.mooncake4j.core.channel.ZmtpSideChannel;
 import dev.mooncake4j.core.config.EffectiveConfigLog;
+import dev.mooncake4j.core.discovery.AllowedHosts;
 import dev.mooncake4j.core.discovery.HttpBootstrap;
 import dev.mooncake4j.core.report.CompositeTransferListener;
 import dev.mooncake4j.core.report.TransferSummaryLog;
@@ -40,6 +41,7 @@ final class MooncakeKvConnector implements KvConnector {
 
   private final ConnectorConfig config;
   private final ConnectorHooks hooks;
+  private final AllowedHosts allowedHosts;
   private final KvScheduler scheduler;
   private final TransferSummaryLog summary;
   private final TransferListener listener;
@@ -53,6 +55,7 @@ final class MooncakeKvConnector implements KvConnector {
   MooncakeKvConnector(ConnectorConfig config, ConnectorHooks hooks) {
     this.config = config;
     this.hooks = hooks;
+    this.allowedHosts = AllowedHosts.of(config.bootstrapAllowedHosts());
     this.scheduler = new MooncakeScheduler(config);
     this.summary = new TransferSummaryLog(hooks.clock());
     this.listener = CompositeTransferListener.of(hooks.listener(), summary);
@@ -123,7 +126,7 @@ final class MooncakeKvConnector implements KvConnector {
   private KvWorker startWorker(RankLayout rank) {
     HttpBootstrap client = bootstrap;
     if (client == null) {
-      client = new HttpBootstrap(config.connectorTimeout());
+      client = new HttpBootstrap(config.connectorTimeout(), allowedHosts);
       bootstrap = client;
     }
     TransferEngine engine =

@@ -31,6 +31,9 @@ import java.lang.foreign.ValueLayout;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -144,6 +147,24 @@ class MooncakeKvConnectorTest {
     KvConnector d = open(config(KvRole.CONSUMER).build());
     d.openWorker(RankLayout.single());
     assertThat(d.bootstrapAddress()).isNull();
+  }
+
+  @Test
+  void theServerAnswersBeforeMemoryIsRegistered() throws Exception {
+    KvConnector p = open(config(KvRole.PRODUCER).build());
+    KvWorker worker = p.openWorker(RankLayout.single());
+    assertThat(query(p)).isEqualTo("{}");
+    register(worker);
+    assertThat(query(p)).contains(p.config().engineId());
+  }
+
+  private static String query(KvConnector connector) throws Exception {
+    try (HttpClient http = HttpClient.newHttpClient()) {
+      return http.send(
+              HttpRequest.newBuilder(bootstrapOf(connector).resolve("/query")).build(),
+              HttpResponse.BodyHandlers.ofString())
+          .body();
+    }
   }
 
   @Test

@@ -38,6 +38,7 @@ public final class EffectiveConfigLog {
     all.add("device_name=" + String.join(",", config.deviceNames()));
     all.add("kv_lease_duration=" + seconds(config.leaseDuration()));
     all.add("bootstrap_server_address=" + orUnset(config.bootstrapServerAddress()));
+    all.add("bootstrap_allowed_hosts=" + config.bootstrapAllowedHosts());
     all.add("bootstrap_port=" + config.bootstrapPort());
     all.add("connector_timeout=" + seconds(config.connectorTimeout()));
     all.add("abort_request_timeout=" + seconds(config.abortRequestTimeout()));

@@ -56,7 +56,8 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
           "mooncake_protocol",
           "device_name",
           "kv_lease_duration",
-          "bootstrap_server_address");
+          "bootstrap_server_address",
+          "bootstrap_allowed_hosts");
 
   /** Characters; a configuration is a few hundred, also with other connectors' keys in it. */
   static final int MAX_CHARS = 1 << 20;
@@ -206,6 +207,7 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
         }
       }
       case "kv_lease_duration" -> readLease(key, value, into, problems);
+      case "bootstrap_allowed_hosts" -> readAllowedHosts(key, value, into, problems);
       case "mooncake_protocol" -> {
         String text = text(key, value, problems);
         if (text != null) {
@@ -224,6 +226,24 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
           into.bootstrapServerAddress(text);
         }
       }
+    }
+  }
+
+  private static void readAllowedHosts(
+      String key, JsonNode value, ConnectorConfig.Builder into, List<String> problems) {
+    List<String> hosts = new ArrayList<>();
+    boolean texts = value.isArray();
+    for (JsonNode host : value) {
+      if (host.isString()) {
+        hosts.add(host.stringValue());
+      } else {
+        texts = false;
+      }
+    }
+    if (texts) {
+      into.bootstrapAllowedHosts(hosts);
+    } else {
+      problems.add(shown(key, value) + " is not a list of strings: give [\"10.0.0.0/8\"], say");
     }
   }
 

@@ -21,9 +21,12 @@ public final class HttpBootstrap implements Bootstrap {
 
   private final BootstrapClient client;
 
-  /** A client whose requests may each take this long. */
-  public HttpBootstrap(Duration requestTimeout) {
-    client = new BootstrapClient(BootstrapClientConfig.withTimeout(requestTimeout));
+  /** A client whose requests may each take this long, and that asks at these hosts alone. */
+  public HttpBootstrap(Duration requestTimeout, AllowedHosts allowedHosts) {
+    client =
+        new BootstrapClient(
+            BootstrapClientConfig.withTimeout(requestTimeout)
+                .withAllowedHosts(allowedHosts::allow));
   }
 
   @Override

@@ -473,7 +473,7 @@ public final class Producer {
     }
     try {
       transfers.submit(
-          new TransferJob(pull.session, plan, List.copyOf(parts)),
+          new TransferJob(pull.session, pull.request.layoutId(), plan, List.copyOf(parts)),
           outcome -> loop.post(() -> transferred(pull, toWrite, outcome)));
     } catch (RuntimeException e) {
       // Unpinned again and told by request: an error for the whole pull would leave others out.

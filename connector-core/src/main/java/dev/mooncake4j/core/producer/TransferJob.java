@@ -9,10 +9,11 @@ import org.jspecify.annotations.Nullable;
  * What one engine thread is to plan and write: immutable, so that it can cross from the loop.
  *
  * @param session the decoder's engine, {@code host:port}
+ * @param layoutId the name of its layout, 0 for none
  * @param plan how its layout pairs with ours
  * @param parts one for each request
  */
-record TransferJob(String session, PeerPlan plan, List<Part> parts) {
+record TransferJob(String session, long layoutId, PeerPlan plan, List<Part> parts) {
 
   /**
    * One request's blocks here and there.

@@ -11,10 +11,8 @@ import dev.mooncake4j.core.producer.TransferJob.Outcome;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -24,7 +22,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The engine threads: each takes a job, plans it, writes it and tells the outcome.
+ * The engine threads: each takes a job, plans it, writes it and tells the outcome. Which job is
+ * next, {@link TransferQueue} says.
  *
  * <p>Platform threads of our own, since the engine's calls may block. They hold no state of
  * requests; each keeps one descriptor list and one set of runs, used again and again.
@@ -38,20 +37,17 @@ final class TransferPool implements TransferRunner {
   /** The slowest link that is worth waiting for, 10 MB/s, as nanoseconds per byte. */
   private static final long WRITE_NANOS_PER_BYTE = 100;
 
-  private static final Work STOP = new Work(null, null);
-
-  private record Work(@Nullable TransferJob job, @Nullable Consumer<Outcome> done) {}
-
   private final TransferEngine engine;
   private final NanoClock clock;
-  private final BlockingQueue<Work> queue = new LinkedBlockingQueue<>();
+  private final TransferQueue queue;
   private final AtomicInteger pending = new AtomicInteger();
   private final List<Thread> threads = new ArrayList<>();
   private volatile boolean closed;
 
-  private TransferPool(TransferEngine engine, NanoClock clock) {
+  private TransferPool(TransferEngine engine, NanoClock clock, int threads) {
     this.engine = engine;
     this.clock = clock;
+    this.queue = new TransferQueue(clock, threads);
   }
 
   /**
@@ -61,7 +57,7 @@ final class TransferPool implements TransferRunner {
    */
   static TransferPool start(
       TransferEngine engine, NanoClock clock, int threads, String name, Runnable threadStart) {
-    TransferPool pool = new TransferPool(engine, clock);
+    TransferPool pool = new TransferPool(engine, clock, threads);
     List<CompletableFuture<@Nullable Void>> started = new ArrayList<>();
     for (int i = 0; i < threads; i++) {
       CompletableFuture<@Nullable Void> up = new CompletableFuture<>();
@@ -90,11 +86,10 @@ final class TransferPool implements TransferRunner {
   @Override
   public void submit(TransferJob job, Consumer<Outcome> done) {
     pending.incrementAndGet();
-    if (closed) {
-      finish(done, failed(job, "the connector is closing"));
-      return;
+    String refusal = queue.add(new TransferQueue.Work(job, done));
+    if (refusal != null) {
+      finish(done, failed(job, refusal));
     }
-    queue.add(new Work(job, done));
   }
 
   @Override
@@ -112,25 +107,20 @@ final class TransferPool implements TransferRunner {
     up.complete(null);
     try (DescriptorList descriptors = new DescriptorList()) {
       BlockRuns runs = new BlockRuns();
-      while (true) {
-        Work work = queue.take();
-        TransferJob job = work.job();
-        Consumer<Outcome> done = work.done();
-        if (job == null || done == null) {
-          queue.add(STOP);
-          return;
-        }
-        transfer(job, done, descriptors, runs);
+      TransferQueue.Work work;
+      while ((work = queue.take()) != null) {
+        transfer(work, descriptors, runs);
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
   }
 
-  private void transfer(
-      TransferJob job, Consumer<Outcome> done, DescriptorList descriptors, BlockRuns runs) {
+  private void transfer(TransferQueue.Work work, DescriptorList descriptors, BlockRuns runs) {
+    TransferJob job = work.job;
     if (closed) {
-      finish(done, failed(job, "the connector is closing"));
+      left(work, false, null);
+      finish(work.done, failed(job, "the connector is closing"));
       return;
     }
     try {
@@ -139,7 +129,8 @@ final class TransferPool implements TransferRunner {
       long bytes = descriptors.bytes();
       int count = descriptors.size();
       if (count == 0) {
-        finish(done, new Outcome(Arrays.asList(failures), false, 0, 0, 0));
+        left(work, false, null);
+        finish(work.done, new Outcome(Arrays.asList(failures), false, 0, 0, 0));
         return;
       }
       long start = clock.nanoTime();
@@ -147,7 +138,8 @@ final class TransferPool implements TransferRunner {
           engine.write(job.session(), descriptors, WRITE_BASE_NANOS + bytes * WRITE_NANOS_PER_BYTE);
       long took = clock.nanoTime() - start;
       if (result.isCompleted()) {
-        finish(done, new Outcome(Arrays.asList(failures), false, took, bytes, count));
+        left(work, true, null);
+        finish(work.done, new Outcome(Arrays.asList(failures), false, took, bytes, count));
         return;
       }
       for (int i = 0; i < failures.length; i++) {
@@ -156,12 +148,22 @@ final class TransferPool implements TransferRunner {
         }
       }
       Outcome outcome = new Outcome(Arrays.asList(failures), true, took, bytes, count);
+      left(work, true, result.message());
       // The decoder is told only when no byte can be written any more, and the blocks stay pinned
       // until then. If that moment never comes, the decoder's own deadline ends its request.
-      result.quiet().whenComplete((quiet, failure) -> finish(done, outcome));
+      result.quiet().whenComplete((quiet, failure) -> finish(work.done, outcome));
     } catch (RuntimeException | Error e) {
       LOG.error("an engine thread failed on a transfer to peer={}", job.session(), e);
-      finish(done, failed(job, "the prefiller's engine thread failed: " + e));
+      left(work, false, null);
+      finish(work.done, failed(job, "the prefiller's engine thread failed: " + e));
+    }
+  }
+
+  /** A transfer is over for this thread; what waited behind it may be refused by that. */
+  private void left(TransferQueue.Work work, boolean written, @Nullable String failure) {
+    TransferQueue.Refused refused = queue.done(work, written, failure);
+    for (TransferQueue.Work behind : refused.transfers()) {
+      finish(behind.done, failed(behind.job, refused.reason()));
     }
   }
 
@@ -191,7 +193,7 @@ final class TransferPool implements TransferRunner {
   @Override
   public boolean close(long waitNanos) {
     closed = true;
-    queue.add(STOP);
+    queue.close();
     long end = System.nanoTime() + waitNanos;
     boolean all = true;
     for (Thread thread : threads) {

@@ -7,6 +7,7 @@ import dev.mooncake4j.connector.KvCacheSpec;
 import dev.mooncake4j.connector.KvRole;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
@@ -28,6 +29,7 @@ class EffectiveConfigLogTest {
             .deviceName("a,b")
             .leaseDuration(Duration.ofMillis(1500))
             .bootstrapServerAddress("h:1")
+            .bootstrapAllowedHosts(List.of("*.b", "10.0.0.0/8"))
             .bootstrapPort(2)
             .connectorTimeout(Duration.ofSeconds(4))
             .abortRequestTimeout(Duration.ofSeconds(5))
@@ -47,6 +49,7 @@ class EffectiveConfigLogTest {
               "configuration: kv_connector=c, kv_role=kv_both, engine_id=e, model_name=m,"
                   + " host=10.0.0.1, master_host=10.0.0.2, num_workers=3, mooncake_protocol=tcp,"
                   + " device_name=a,b, kv_lease_duration=1.5s, bootstrap_server_address=h:1,"
+                  + " bootstrap_allowed_hosts=[*.b, 10.0.0.0/8],"
                   + " bootstrap_port=2, connector_timeout=4.0s, abort_request_timeout=5.0s,"
                   + " cache_spec="
                   + KvCacheSpec.fullAttention(32)

@@ -55,7 +55,8 @@ class JsonKvTransferConfigReaderTest {
             {"kv_connector": "Other", "kv_role": "kv_both", "engine_id": "engine-7",
              "kv_connector_extra_config": {
                "num_workers": 3, "mooncake_protocol": "tcp", "device_name": "mlx5_0, mlx5_1",
-               "kv_lease_duration": 2.5, "bootstrap_server_address": "[fd00::1]:8998"}}
+               "kv_lease_duration": 2.5, "bootstrap_server_address": "[fd00::1]:8998",
+               "bootstrap_allowed_hosts": ["10.0.0.0/8", "*.cluster.local"]}}
             """);
 
     assertThat(config.connectorName()).isEqualTo("Other");
@@ -66,6 +67,7 @@ class JsonKvTransferConfigReaderTest {
     assertThat(config.deviceNames()).containsExactly("mlx5_0", "mlx5_1");
     assertThat(config.leaseDuration()).isEqualTo(Duration.ofMillis(2500));
     assertThat(config.bootstrapServerAddress()).isEqualTo("[fd00::1]:8998");
+    assertThat(config.bootstrapAllowedHosts()).containsExactly("10.0.0.0/8", "*.cluster.local");
   }
 
   @ParameterizedTest
@@ -211,6 +213,10 @@ class JsonKvTransferConfigReaderTest {
         "\"kv_lease_duration\": 1e400",
         "\"kv_lease_duration\": 1e-999999999",
         "\"kv_lease_duration\": 123456789012345678901234567890",
+        "\"bootstrap_allowed_hosts\": \"host\"",
+        "\"bootstrap_allowed_hosts\": {}",
+        "\"bootstrap_allowed_hosts\": [\"host\", 1]",
+        "\"bootstrap_allowed_hosts\": [\" \"]",
         "\"bootstrap_server_address\": 8998",
         "\"bootstrap_server_address\": \"\"",
         "\"bootstrap_server_address\": \"host\"",

@@ -77,7 +77,7 @@ class TransferPoolTest {
   }
 
   private void submit(Part... parts) {
-    pool.submit(new TransferJob(peer.address(), plan, List.of(parts)), outcomes::add);
+    pool.submit(new TransferJob(peer.address(), 0, plan, List.of(parts)), outcomes::add);
   }
 
   private Outcome outcome() throws InterruptedException {
@@ -162,6 +162,22 @@ class TransferPoolTest {
     for (int i = 0; i < 5; i++) {
       assertThat(outcome().engineFailed()).isFalse();
     }
+    assertThat(pool.pending()).isZero();
+  }
+
+  @Test
+  void transfersToADecoderWhoseWritesFailAreRefusedAtOnce() throws InterruptedException {
+    for (int i = 0; i < TransferQueue.FAILURES; i++) {
+      faults.failNextWrite("unreachable");
+      submit(part(3, 7));
+      assertThat(outcome().failures().getFirst()).isEqualTo("transfer engine: unreachable");
+    }
+    submit(part(3, 7), part(4, 8));
+    Outcome refused = outcome();
+    assertThat(refused.descriptors()).isZero();
+    assertThat(refused.failures())
+        .hasSize(2)
+        .allSatisfy(f -> assertThat(f).contains("peer=" + peer.address()).endsWith("unreachable"));
     assertThat(pool.pending()).isZero();
   }
 

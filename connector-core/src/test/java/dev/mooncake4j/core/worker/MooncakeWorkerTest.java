@@ -15,6 +15,7 @@ import dev.mooncake4j.connector.StepPlan;
 import dev.mooncake4j.connector.StepResult;
 import dev.mooncake4j.connector.TransferEngineException;
 import dev.mooncake4j.connector.WorkerStats;
+import dev.mooncake4j.core.rig.TestCache;
 import dev.mooncake4j.core.rig.Threads;
 import dev.mooncake4j.core.worker.WorkerRig.Node;
 import java.lang.foreign.Arena;
@@ -278,6 +279,21 @@ class MooncakeWorkerTest {
     assertThat(decoder.engine.stats().registeredRanges()).isZero();
     decoder.worker.restoreKvCaches();
     assertThat(decoder.engine.stats().registeredRanges()).isEqualTo(1);
+  }
+
+  @Test
+  void memoryOfAnArenaThatWasClosedIsToldBeforeItIsRegistered() {
+    Node decoder = rig.open(KvRole.CONSUMER);
+    try (Arena arena = Arena.ofShared()) {
+      decoder.worker.registerKvCaches(new TestCache(arena, 2, 4, 32).layout());
+      decoder.worker.unregisterKvCaches();
+    }
+    assertThatThrownBy(decoder.worker::restoreKvCaches)
+        .isInstanceOf(KvConnectorException.class)
+        .hasMessageContaining("arena")
+        .hasMessageContaining("layer=model.layers.0");
+    assertThat(decoder.engine.stats().registeredRanges()).isZero();
+    assertThat(decoder.worker.isHealthy()).isTrue();
   }
 
   // The hook.
