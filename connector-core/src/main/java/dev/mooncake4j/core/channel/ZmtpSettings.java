@@ -13,6 +13,7 @@ import java.time.Duration;
  * @param queueBytes bytes that wait to be sent to one peer; one message may always wait
  * @param maxConnections connections that we make
  * @param maxPeers connections that we accept
+ * @param maxPeersOfHost the same from one address, so that one host leaves room for the others
  * @param maxMessageBytes largest message that is read
  */
 record ZmtpSettings(
@@ -23,6 +24,7 @@ record ZmtpSettings(
     int queueBytes,
     int maxConnections,
     int maxPeers,
+    int maxPeersOfHost,
     int maxMessageBytes) {
 
   /**
@@ -46,5 +48,6 @@ record ZmtpSettings(
           WireCodec.MAX_MESSAGE_BYTES,
           4096,
           8192,
+          4096,
           WireCodec.MAX_MESSAGE_BYTES);
 }

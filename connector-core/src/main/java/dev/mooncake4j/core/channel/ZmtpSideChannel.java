@@ -64,6 +64,8 @@ public final class ZmtpSideChannel implements SideChannel {
   // Below: guarded by the lock.
   private final Set<ZmtpConnection> connections = new LinkedHashSet<>();
   private final Map<PeerIdentity, ZmtpConnection> peers = new HashMap<>();
+  private final Map<PeerIdentity, InetAddress> hostOfPeer = new HashMap<>();
+  private final Map<InetAddress, Integer> peersOfHost = new HashMap<>();
   private final Queue<Delivery> deliveries = new ArrayDeque<>();
   private final ByteBuffer scratch = ByteBuffer.allocateDirect(BUFFER_BYTES);
   private final ByteBuffer staging = ByteBuffer.allocateDirect(BUFFER_BYTES);
@@ -339,7 +341,9 @@ public final class ZmtpSideChannel implements SideChannel {
 
   /** Takes a requester in, if there is room. */
   boolean welcome(SocketChannel socket) throws IOException {
-    if (peers.size() >= settings.maxPeers()) {
+    InetAddress host = ((InetSocketAddress) socket.getRemoteAddress()).getAddress();
+    if (peers.size() >= settings.maxPeers()
+        || peersOfHost.getOrDefault(host, 0) >= settings.maxPeersOfHost()) {
       return false;
     }
     PeerIdentity identity = new PeerIdentity(++peersAccepted);
@@ -352,6 +356,8 @@ public final class ZmtpSideChannel implements SideChannel {
             handshakeDeadline());
     connections.add(peer);
     peers.put(identity, peer);
+    hostOfPeer.put(identity, host);
+    peersOfHost.merge(host, 1, Integer::sum);
     try {
       peer.accept(socket, selector);
     } catch (IOException e) {
@@ -368,6 +374,10 @@ public final class ZmtpSideChannel implements SideChannel {
     String reason = connection.end(cause);
     connections.remove(connection);
     peers.remove(connection.identity());
+    InetAddress host = hostOfPeer.remove(connection.identity());
+    if (host != null) {
+      peersOfHost.computeIfPresent(host, (h, n) -> n == 1 ? null : n - 1);
+    }
     if (connection.isMadeByUs() && !connection.isDiscarded()) {
       deliver(connection, events -> events.onClosed(connection, reason));
       return;

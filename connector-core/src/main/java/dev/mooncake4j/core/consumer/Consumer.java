@@ -425,7 +425,7 @@ public final class Consumer {
 
   /** A rank could not be reached at all: what is known of its engine may be old. */
   void unreachable(RankPull pull, String reason) {
-    directory.forget(pull.engineId);
+    directory.forget(pull.engineId, pull.bootstrapAddress);
     layoutKeptBy.remove(pull.address());
     String text = "the prefiller cannot be reached: " + reason;
     if (!pull.mayAskAgain() || closed) {

@@ -32,15 +32,21 @@ public final class PrefillerDirectory {
 
   private final EventLoop loop;
   private final Bootstrap bootstrap;
-  private final Map<String, EngineAddresses> known =
+
+  /**
+   * By server too: an answer of one server says nothing of what another's engine of that name is,
+   * and both come out of a client's JSON.
+   */
+  private final Map<Source, EngineAddresses> known =
       new LinkedHashMap<>() {
         private static final long serialVersionUID = 1L;
 
         @Override
-        protected boolean removeEldestEntry(Map.Entry<String, EngineAddresses> eldest) {
+        protected boolean removeEldestEntry(Map.Entry<Source, EngineAddresses> eldest) {
           return size() > MAX_ENGINES;
         }
       };
+
   private final Map<String, Question> asked = new HashMap<>();
 
   /** What a question comes to: exactly one of the two is given. */
@@ -52,6 +58,8 @@ public final class PrefillerDirectory {
     void failed(String reason);
   }
 
+  private record Source(String engineId, String bootstrapAddress) {}
+
   private record Waiter(String engineId, Answer answer) {}
 
   /** A directory that asks through a bootstrap client and answers on the loop. */
@@ -62,7 +70,7 @@ public final class PrefillerDirectory {
 
   /** The engine's ranks, now if they are remembered, else when the server has answered. */
   public void find(String engineId, String bootstrapAddress, Answer answer) {
-    EngineAddresses addresses = known.get(engineId);
+    EngineAddresses addresses = known.get(new Source(engineId, bootstrapAddress));
     if (addresses != null) {
       answer.found(addresses);
       return;
@@ -92,8 +100,8 @@ public final class PrefillerDirectory {
   }
 
   /** Forgets an engine, after one of its addresses proved wrong. */
-  public void forget(String engineId) {
-    known.remove(engineId);
+  public void forget(String engineId, String bootstrapAddress) {
+    known.remove(new Source(engineId, bootstrapAddress));
   }
 
   /** Number of servers being asked. */
@@ -139,7 +147,7 @@ public final class PrefillerDirectory {
     for (Waiter waiter : waiters) {
       EngineAddresses addresses = complete.get(waiter.engineId());
       if (addresses != null) {
-        known.put(waiter.engineId(), addresses);
+        known.put(new Source(waiter.engineId(), bootstrapAddress), addresses);
         loop.run(() -> waiter.answer().found(addresses));
       } else {
         String reason = reason(bootstrapAddress, waiter.engineId(), seen, failure);

@@ -46,6 +46,16 @@ final class RawZmtp implements AutoCloseable {
     return peer;
   }
 
+  /** Connects as a DEALER from another address of this host. */
+  static RawZmtp dealer(String from, int port, Runnable pump) throws IOException {
+    SocketChannel socket = SocketChannel.open();
+    socket.bind(new InetSocketAddress(from, 0));
+    socket.connect(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
+    RawZmtp peer = new RawZmtp(socket, pump);
+    peer.handshake(READY_DEALER);
+    return peer;
+  }
+
   /** Accepts a connection and says nothing. */
   static RawZmtp accept(ServerSocketChannel server, Runnable pump) throws IOException {
     long deadline = System.nanoTime() + PATIENCE_NANOS;

@@ -41,6 +41,7 @@ class ZmtpSideChannelTest extends SideChannelContract {
           4 << 20,
           4,
           6,
+          5,
           1 << 20);
 
   private ZmtpSettings settings = ZmtpSettings.DEFAULT;
@@ -174,7 +175,8 @@ class ZmtpSideChannelTest extends SideChannelContract {
     List<RawZmtp> peers = new ArrayList<>();
     try {
       for (int i = 0; i < QUICK.maxPeers(); i++) {
-        peers.add(RawZmtp.dealer(port, pump(p, atP)));
+        String from = i < QUICK.maxPeersOfHost() ? "127.0.0.2" : "127.0.0.1";
+        peers.add(RawZmtp.dealer(from, port, pump(p, atP)));
       }
       assertThatThrownBy(() -> RawZmtp.dealer(port, pump(p, atP)).readMessage())
           .isInstanceOf(IOException.class);
@@ -185,6 +187,32 @@ class ZmtpSideChannelTest extends SideChannelContract {
           .until(() -> peers.add(RawZmtp.dealer(port, pump(p, atP))));
       peers.getLast().send("0001" + "61");
       pollUntil(() -> atP.heard.size() == 1, p, atP);
+    } finally {
+      for (RawZmtp peer : peers) {
+        peer.close();
+      }
+    }
+  }
+
+  @Test
+  void oneHostLeavesRoomForTheOthers() throws IOException {
+    SideChannel p = quick();
+    int port = p.bind("127.0.0.1");
+    List<RawZmtp> peers = new ArrayList<>();
+    try {
+      for (int i = 0; i < QUICK.maxPeersOfHost(); i++) {
+        peers.add(RawZmtp.dealer("127.0.0.2", port, pump(p, atP)));
+      }
+      assertThatThrownBy(() -> RawZmtp.dealer("127.0.0.2", port, pump(p, atP)).readMessage())
+          .isInstanceOf(IOException.class);
+      peers.add(RawZmtp.dealer(port, pump(p, atP)));
+      peers.getLast().send("0001" + "61");
+      pollUntil(() -> atP.heard.size() == 1, p, atP);
+      peers.removeFirst().close();
+      Awaitility.await()
+          .atMost(PATIENCE)
+          .ignoreExceptions()
+          .until(() -> peers.add(RawZmtp.dealer("127.0.0.2", port, pump(p, atP))));
     } finally {
       for (RawZmtp peer : peers) {
         peer.close();

@@ -129,7 +129,7 @@ class ConsumerFaultTest {
   void anAddressThatCannotBeAskedIsRefused() {
     for (String bad : new String[] {"ipc:///tmp/x", "tcp://0.0.0.0:5", "tcp://h", "tcp://h:0"}) {
       rig.bootstrap().answerAlways(List.of(CoreRig.engineAt(bad)));
-      decoder.directory().forget(CoreRig.ENGINE_ID);
+      decoder.directory().forget(CoreRig.ENGINE_ID, CoreRig.BOOTSTRAP);
       decoder.pull("d", "t", 1);
       rig.settle();
       assertThat(failure(FailureStage.BOOTSTRAP).reason()).contains(bad);
@@ -450,7 +450,7 @@ class ConsumerFaultTest {
     decoder.cancel("cancelled");
     question();
     rig.bootstrap().answerAlways(null);
-    decoder.directory().forget(CoreRig.ENGINE_ID);
+    decoder.directory().forget(CoreRig.ENGINE_ID, CoreRig.BOOTSTRAP);
     decoder.pull(pullOf("resolving", "t5", 5), pullOf("only a release", "t6"));
     rig.settle();
     assertThat(decoder.ends()).isEmpty();
@@ -480,7 +480,7 @@ class ConsumerFaultTest {
     decoder.pull("asked", "t1", 1);
     Question asked = question();
     rig.bootstrap().answerAlways(null);
-    decoder.directory().forget(CoreRig.ENGINE_ID);
+    decoder.directory().forget(CoreRig.ENGINE_ID, CoreRig.BOOTSTRAP);
     decoder.pull("resolving", "t2", 2);
     rig.settle();
     decoder.consumer().detach();

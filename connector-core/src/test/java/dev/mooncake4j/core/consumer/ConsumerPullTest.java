@@ -146,7 +146,7 @@ class ConsumerPullTest {
     asked().finish("d1");
     rig.settle();
     rig.bootstrap().answerAlways(List.of(CoreRig.engineAt(other.address())));
-    decoder.directory().forget(CoreRig.ENGINE_ID);
+    decoder.directory().forget(CoreRig.ENGINE_ID, CoreRig.BOOTSTRAP);
     decoder.pull("d2", "t2", 1);
     rig.settle();
     Question elsewhere = other.question();

@@ -63,11 +63,25 @@ class PrefillerDirectoryTest {
     find("b", "e", SERVER);
     assertThat(answers).as("at once").containsExactly("a=tcp://h:1", "b=tcp://h:1");
     assertThat(bootstrap.asked()).isEqualTo(1);
-    directory.forget("e");
+    directory.forget("e", SERVER);
     find("c", "e", SERVER);
     bootstrap.answer(engine("e", "tcp://h:2"));
     loop.runDue();
     assertThat(answers).endsWith("c=tcp://h:2");
+  }
+
+  @Test
+  void oneServersAnswerIsNotTakenForAnothers() {
+    find("a", "e", "http://liar:1");
+    bootstrap.answer(engine("e", "tcp://liar:1"));
+    loop.runDue();
+    find("b", "e", SERVER);
+    bootstrap.answer(engine("e", "tcp://h:1"));
+    loop.runDue();
+    directory.forget("e", "http://liar:1");
+    find("c", "e", SERVER);
+    assertThat(answers).containsExactly("a=tcp://liar:1", "b=tcp://h:1", "c=tcp://h:1");
+    assertThat(bootstrap.asked()).isEqualTo(2);
   }
 
   @Test
