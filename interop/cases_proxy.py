@@ -126,9 +126,9 @@ def _complete(url: str, body: Body) -> str:
         raise PeerError(f"the proxy answered {e.code}: {e.read().decode(errors='replace')[:300]}") from e
 
 
-@case("through the proxy", "java-p", "vllm-d", f"{REQUESTS} x {BLOCKS}")
-@case("through the proxy", "vllm-p", "java-d", f"{REQUESTS} x {BLOCKS}")
-@case("through the proxy", "java-p", "java-d", f"{REQUESTS} x {BLOCKS}")
+@case("through the proxy", "java-p-proxied", "vllm-d", f"{REQUESTS} x {BLOCKS}")
+@case("through the proxy", "vllm-p-proxied", "java-d", f"{REQUESTS} x {BLOCKS}")
+@case("through the proxy", "java-p-proxied", "java-d", f"{REQUESTS} x {BLOCKS}")
 def through_the_proxy(run: Run) -> None:
     """A client's request reaches both sides with what the transfer needs, and the decoder has the blocks."""
     held = run.ids(REQUESTS * BLOCKS, True)

@@ -66,6 +66,9 @@ SPECS: dict[str, SideSpec] = {
     "vllm-d-tp2": SideSpec("vLLM", "decoder", tp=2),
     "vllm-p-pp2": SideSpec("vLLM", "prefiller", pp=2, seed=5),
     "vllm-d-pp2": SideSpec("vLLM", "decoder", pp=2),
+    # The proxy takes turns among all engines that a bootstrap server knows: these have one to themselves.
+    "java-p-proxied": SideSpec("Java", "prefiller", seed=1),
+    "vllm-p-proxied": SideSpec("vLLM", "prefiller", seed=5),
     # Guests register at the bootstrap server of somebody else, which a case names.
     "java-p-guest": SideSpec("Java", "prefiller", seed=1, options={"dp-rank": 1}),
     "vllm-p-guest": SideSpec("vLLM", "prefiller", seed=5, options={"dp-rank": 1}),
