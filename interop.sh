@@ -26,7 +26,6 @@ USAGE
 . "$root/scripts/setup.sh"
 
 target=$root/target/interop
-class_path=$root/integration-tests/target/interop-class-path
 home=$M4J_CACHE/interop
 venv=$home/venv
 complete=$venv/.complete
@@ -81,33 +80,6 @@ install() {
   return 1
 }
 
-# --- the Java peer ---------------------------------------------------------------------------------------
-
-built() {
-  [ -s "$class_path" ] &&
-    [ -z "$(find "$root"/pom.xml "$root"/*/pom.xml "$root"/*/src/main -newer "$class_path" -print -quit)" ]
-}
-
-build() {
-  local began=$SECONDS log=$target/build.log pending=$class_path.pending
-  say "building the Java peer"
-  mkdir -p "$target" "${class_path%/*}"
-  rm -f "$class_path"
-  : >"$pending" # the time of the sources that are about to be read
-  if ! (cd "$root" && mvn -B -ntp -pl integration-tests -am -Dspotless.check.skip=true compile \
-    dependency:build-classpath -DincludeScope=runtime -Dmdep.outputFile=target/interop-dependencies) >"$log" 2>&1; then
-    grep -E '^\[ERROR\]' "$log" | head -n 30 >&2 || tail -n 30 "$log" >&2
-    say "the build failed: all of its output is in $log"
-    return 1
-  fi
-  printf '%s:%s\n' "$root/integration-tests/target/classes" \
-    "$(cat "$root/integration-tests/target/interop-dependencies")" >"$class_path.new"
-  touch -r "$pending" "$class_path.new"
-  mv "$class_path.new" "$class_path"
-  rm -f "$pending"
-  say "built in $((SECONDS - began)) s"
-}
-
 # ---------------------------------------------------------------------------------------------------------
 
 case "${1:-}" in
@@ -131,9 +103,12 @@ if ! installed; then
     installed || install
   ) 8>>"$home/install.lock" || exit 1
 fi
-built || build || exit 1
 
-export INTEROP_TARGET=$target
-INTEROP_CLASS_PATH=$(cat "$class_path")
-export INTEROP_CLASS_PATH
+# shellcheck disable=SC2034 # for scripts/examples.sh
+M4J_MODULE=integration-tests
+# shellcheck source=scripts/examples.sh
+. "$root/scripts/examples.sh"
+m4j_build_examples interop || exit 1
+
+export INTEROP_TARGET=$target INTEROP_CLASS_PATH=$M4J_EXAMPLES_PATH
 exec "$venv/bin/python" "$root/interop/run.py" "$@"
