@@ -81,15 +81,11 @@ final class PrefillerConnections {
 
   private @Nullable ChannelConnection takeIdle(String address) {
     Deque<Idle> free = idle.get(address);
-    Idle newest = free == null ? null : free.pollLast();
-    if (free == null || newest == null) {
+    Idle newest = free == null ? null : free.peekLast();
+    if (newest == null) {
       return null;
     }
-    if (free.isEmpty()) {
-      idle.remove(address);
-    }
-    newest.expiry().cancel();
-    idleByConnection.remove(newest.connection());
+    forgetIdle(newest.connection());
     return newest.connection();
   }
 

@@ -92,7 +92,6 @@ final class WorkerLoop implements SideChannel.Events {
       events.runDue();
       LockSupport.parkNanos(this, events.untilNext(MAX_WAIT_NANOS));
     }
-    events.runDue();
   }
 
   /** One turn: what is due, then frames, waiting for them for at most the given time. */
@@ -173,10 +172,10 @@ final class WorkerLoop implements SideChannel.Events {
    * @throws KvConnectorException if the loop does not come to it in time, or has ended
    */
   <T extends @Nullable Object> T call(String what, long waitNanos, Supplier<T> action) {
-    Thread driver = thread;
-    if (Thread.currentThread().equals(driver)) {
+    if (isOwnThread()) {
       return action.get();
     }
+    Thread driver = thread;
     if (driver == null || !driver.isAlive()) {
       throw new KvConnectorException("cannot " + what + ": the worker loop has ended");
     }
@@ -210,14 +209,14 @@ final class WorkerLoop implements SideChannel.Events {
    * ended in time. On the loop's own thread both happen when the present event is over.
    */
   boolean stop(long waitNanos) {
-    Thread driver = thread;
-    if (Thread.currentThread().equals(driver)) {
+    if (isOwnThread()) {
       closesChannel = true;
       stopping = true;
       return true;
     }
     stopping = true;
     channel.wakeup();
+    Thread driver = thread;
     LockSupport.unpark(driver);
     boolean ended = true;
     if (driver != null) {
