@@ -130,6 +130,20 @@ public final class BootstrapClient implements AutoCloseable {
    *     Reason#REJECTED}, {@link Reason#MALFORMED} or {@link Reason#CLOSED}
    */
   public CompletionStage<QueryAnswer> query(URI bootstrapAddr) {
+    return query(bootstrapAddr, ATTEMPTS, config.requestTimeout());
+  }
+
+  /**
+   * Asks who has registered, as {@link #query(URI)} does, but once: whether a server that has
+   * answered before still does. Returns at once.
+   *
+   * @param timeout for the one attempt; more than 0
+   */
+  public CompletionStage<QueryAnswer> look(URI bootstrapAddr, Duration timeout) {
+    return query(bootstrapAddr, 1, timeout);
+  }
+
+  private CompletionStage<QueryAnswer> query(URI bootstrapAddr, int attempts, Duration timeout) {
     URI server;
     try {
       server = BootstrapAddress.check(bootstrapAddr);
@@ -140,12 +154,7 @@ public final class BootstrapClient implements AutoCloseable {
     HttpRequest request = HttpRequest.newBuilder(server.resolve("/query")).GET().build();
     return begin(
             new Question<>(
-                "query",
-                request,
-                QueryJson::read,
-                ATTEMPTS,
-                config.requestTimeout(),
-                attempt -> QUERY_PAUSE))
+                "query", request, QueryJson::read, attempts, timeout, attempt -> QUERY_PAUSE))
         .result()
         .minimalCompletionStage();
   }

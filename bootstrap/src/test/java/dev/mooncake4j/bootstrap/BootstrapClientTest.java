@@ -223,6 +223,28 @@ class BootstrapClientTest {
   }
 
   @Test
+  void aLookIsOneAttemptOfItsOwnLength() throws Exception {
+    try (FakeServer server = new FakeServer(FakeServer.silent())) {
+      CompletableFuture<QueryAnswer> looking =
+          client.look(server.uri(), Duration.ofSeconds(2)).toCompletableFuture();
+      await().atMost(TIMEOUT).until(() -> server.requests.size() == 1);
+      delayer.fire(Duration.ofSeconds(2));
+      BootstrapException failure = failureOf(looking);
+      assertThat(failure.reason()).isEqualTo(Reason.UNREACHABLE);
+      assertThat(failure.attempts()).isEqualTo(1);
+    }
+    try (FakeServer server = new FakeServer(FakeServer.answer(200, ANSWER))) {
+      assertThat(
+              client
+                  .look(server.uri(), Duration.ofSeconds(2))
+                  .toCompletableFuture()
+                  .get(20, TimeUnit.SECONDS)
+                  .engines())
+          .isNotEmpty();
+    }
+  }
+
+  @Test
   void withItsOwnTimerItIsInTimeAsWell() throws Exception {
     try (FakeServer server = new FakeServer(FakeServer.silent());
         BootstrapClient quick =

@@ -34,6 +34,11 @@ import org.jspecify.annotations.Nullable;
  *     {@code null} to start one
  * @param bootstrapAllowedHosts the hosts at which a decoder asks a bootstrap server; empty for all
  *     but special addresses
+ * @param peerAllowedHosts the hosts at which prefiller ranks are connected to, and decoders written
+ *     to; empty for all but special addresses
+ * @param kvCacheFingerprint names the model and the type of its KV, or {@code null}; two sides that
+ *     both have one and differ refuse each other
+ * @param integrityCheck whether a decoder asks for a digest of what was sent, and compares it
  * @param bootstrapPort port of the bootstrap server, 0 for any free one
  * @param connectorTimeout for each HTTP request to a bootstrap server
  * @param abortRequestTimeout after which blocks that nobody fetched are released, and that a pull
@@ -55,6 +60,9 @@ public record ConnectorConfig(
     @Nullable Duration leaseDuration,
     @Nullable String bootstrapServerAddress,
     List<String> bootstrapAllowedHosts,
+    List<String> peerAllowedHosts,
+    @Nullable String kvCacheFingerprint,
+    boolean integrityCheck,
     int bootstrapPort,
     Duration connectorTimeout,
     Duration abortRequestTimeout,
@@ -88,6 +96,7 @@ public record ConnectorConfig(
   public ConnectorConfig {
     deviceNames = List.copyOf(deviceNames);
     bootstrapAllowedHosts = List.copyOf(bootstrapAllowedHosts);
+    peerAllowedHosts = List.copyOf(peerAllowedHosts);
     extra = Map.copyOf(extra);
   }
 
@@ -125,6 +134,9 @@ public record ConnectorConfig(
     private @Nullable Duration leaseDuration;
     private @Nullable String bootstrapServerAddress;
     private @Nullable List<String> bootstrapAllowedHosts;
+    private @Nullable List<String> peerAllowedHosts;
+    private @Nullable String kvCacheFingerprint;
+    private @Nullable Boolean integrityCheck;
     private @Nullable Integer bootstrapPort;
     private @Nullable Duration connectorTimeout;
     private @Nullable Duration abortRequestTimeout;
@@ -237,12 +249,49 @@ public record ConnectorConfig(
      * link-local, multicast and wildcard addresses.
      */
     public Builder bootstrapAllowedHosts(List<String> hosts) {
-      for (String host : hosts) {
-        if (host.isBlank()) {
-          problems.add("bootstrap_allowed_hosts has an empty entry: take it out");
-        }
+      this.bootstrapAllowedHosts = hosts("bootstrap_allowed_hosts", hosts);
+      return this;
+    }
+
+    /**
+     * {@code peer_allowed_hosts}: at which hosts a prefiller rank may be that a bootstrap server
+     * tells a decoder of, and a decoder's engine that a pull tells a prefiller of. Entries as in
+     * {@link #bootstrapAllowedHosts}. Default empty: every host but link-local, multicast and
+     * wildcard addresses.
+     */
+    public Builder peerAllowedHosts(List<String> hosts) {
+      this.peerAllowedHosts = hosts("peer_allowed_hosts", hosts);
+      return this;
+    }
+
+    private List<String> hosts(String key, List<String> hosts) {
+      if (hosts.stream().anyMatch(String::isBlank)) {
+        problems.add(key + " has an empty entry: take it out");
       }
-      this.bootstrapAllowedHosts = List.copyOf(hosts);
+      return List.copyOf(hosts);
+    }
+
+    /**
+     * {@code kv_cache_fingerprint}: any text of 1 to 256 characters that differs when blocks of
+     * equal length mean different things, as {@code Qwen2.5-7B bf16}. A prefiller refuses the pulls
+     * of a decoder that has another one; vLLM ignores it. Default none: nothing is compared.
+     */
+    public Builder kvCacheFingerprint(String text) {
+      if (text.isBlank() || text.length() > 256) {
+        problems.add(
+            "kv_cache_fingerprint has characters=" + text.length() + ": give 1 to 256, not blank");
+      }
+      this.kvCacheFingerprint = text;
+      return this;
+    }
+
+    /**
+     * {@code integrity_check}: whether a decoder asks for a digest of each request's bytes, taken
+     * before they are sent, and fails the request if what has arrived differs. Costs one reading of
+     * the bytes on each side; host memory only, and no digest comes from vLLM. Default false.
+     */
+    public Builder integrityCheck(boolean check) {
+      this.integrityCheck = check;
       return this;
     }
 
@@ -329,6 +378,9 @@ public record ConnectorConfig(
           leaseDuration != null ? leaseDuration : low.leaseDuration,
           bootstrapServerAddress != null ? bootstrapServerAddress : low.bootstrapServerAddress,
           or(bootstrapAllowedHosts, or(low.bootstrapAllowedHosts, List.of())),
+          or(peerAllowedHosts, or(low.peerAllowedHosts, List.of())),
+          kvCacheFingerprint != null ? kvCacheFingerprint : low.kvCacheFingerprint,
+          or(integrityCheck, or(low.integrityCheck, false)),
           or(bootstrapPort, or(low.bootstrapPort, env.bootstrapPort())),
           or(connectorTimeout, env.connectorTimeout()),
           or(abortRequestTimeout, env.abortRequestTimeout()),

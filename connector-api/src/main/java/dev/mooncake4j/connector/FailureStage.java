@@ -14,6 +14,8 @@ public enum FailureStage {
   PLAN,
   /** The engine failed, or did not finish in time. */
   TRANSFER,
+  /** What arrived is not what was sent, as {@code integrity_check} found. */
+  INTEGRITY,
   /** The peer's answer could not be read, or left the request out. */
   RESPONSE,
   /** The user or the server gave the request up. */

@@ -74,6 +74,9 @@ class ConnectorConfigTest {
             .leaseDuration(Duration.ofSeconds(9))
             .bootstrapServerAddress("[::1]:9000")
             .bootstrapAllowedHosts(List.of("a", "*.b"))
+            .peerAllowedHosts(List.of("10.0.0.0/8"))
+            .kvCacheFingerprint("Qwen bf16")
+            .integrityCheck(true)
             .bootstrapPort(0)
             .connectorTimeout(Duration.ofMillis(1))
             .abortRequestTimeout(Duration.ofDays(1))
@@ -96,6 +99,9 @@ class ConnectorConfigTest {
                 Duration.ofSeconds(9),
                 "[::1]:9000",
                 List.of("a", "*.b"),
+                List.of("10.0.0.0/8"),
+                "Qwen bf16",
+                true,
                 0,
                 Duration.ofMillis(1),
                 Duration.ofDays(1),
@@ -194,6 +200,8 @@ class ConnectorConfigTest {
             .leaseDuration(Duration.ZERO)
             .bootstrapServerAddress("::1:80")
             .bootstrapAllowedHosts(List.of("a", " "))
+            .peerAllowedHosts(List.of(""))
+            .kvCacheFingerprint("x".repeat(257))
             .bootstrapPort(65536)
             .connectorTimeout(Duration.ofSeconds(-1))
             .abortRequestTimeout(Duration.ofDays(1).plusNanos(1))
@@ -208,6 +216,8 @@ class ConnectorConfigTest {
             "kv_lease_duration=PT0S",
             "bootstrap_server_address: address=::1:80",
             "bootstrap_allowed_hosts has an empty entry",
+            "peer_allowed_hosts has an empty entry",
+            "kv_cache_fingerprint has characters=257",
             "bootstrap_port=65536",
             "connector_timeout=PT-1S",
             "abort_request_timeout=PT24H0.000000001S",
@@ -285,6 +295,9 @@ class ConnectorConfigTest {
             null,
             null,
             devices,
+            devices,
+            null,
+            false,
             1,
             config.connectorTimeout(),
             config.abortRequestTimeout(),
@@ -294,5 +307,6 @@ class ConnectorConfigTest {
     devices.clear();
     assertThat(copy.deviceNames()).containsExactly("mlx5_0");
     assertThat(copy.bootstrapAllowedHosts()).containsExactly("mlx5_0");
+    assertThat(copy.peerAllowedHosts()).containsExactly("mlx5_0");
   }
 }

@@ -55,7 +55,7 @@ final class MooncakeKvConnector implements KvConnector {
   MooncakeKvConnector(ConnectorConfig config, ConnectorHooks hooks) {
     this.config = config;
     this.hooks = hooks;
-    this.allowedHosts = AllowedHosts.of(config.bootstrapAllowedHosts());
+    this.allowedHosts = AllowedHosts.of("bootstrap_allowed_hosts", config.bootstrapAllowedHosts());
     this.scheduler = new MooncakeScheduler(config);
     this.summary = new TransferSummaryLog(hooks.clock());
     this.listener = CompositeTransferListener.of(hooks.listener(), summary);

@@ -35,6 +35,8 @@ import org.jspecify.annotations.Nullable;
  * @param protocol the engine's transport
  * @param seed of the contents of its blocks; 0 leaves them zero
  * @param layerPrefix name of a layer, {@code {}} standing for its index
+ * @param fingerprint {@code kv_cache_fingerprint}, or {@code null} for none
+ * @param integrityCheck {@code integrity_check}
  */
 public record PeerOptions(
     KvRole role,
@@ -55,7 +57,9 @@ public record PeerOptions(
     Duration connectorTimeout,
     String protocol,
     long seed,
-    String layerPrefix) {
+    String layerPrefix,
+    @Nullable String fingerprint,
+    boolean integrityCheck) {
 
   private static final Set<String> NAMES =
       Set.of(
@@ -82,7 +86,9 @@ public record PeerOptions(
           "connector-timeout",
           "protocol",
           "seed",
-          "layer-prefix");
+          "layer-prefix",
+          "fingerprint",
+          "integrity-check");
 
   /** Bytes of K and V of one token, head and dimension, as bfloat16. */
   private static final int KV_ELEMENT_BYTES = 4;
@@ -138,7 +144,9 @@ public record PeerOptions(
             values.seconds("connector-timeout", Duration.ofSeconds(30)),
             values.text("protocol", "tcp"),
             values.number("seed", role == KvRole.PRODUCER ? 1 : 0, 0),
-            values.text("layer-prefix", "model.layers.{}.self_attn.attn"));
+            values.text("layer-prefix", "model.layers.{}.self_attn.attn"),
+            values.optionalText("fingerprint"),
+            Boolean.parseBoolean(values.text("integrity-check", "false")));
     if (!problems.isEmpty()) {
       throw new IllegalArgumentException(String.join("; ", problems));
     }
@@ -234,6 +242,7 @@ public record PeerOptions(
             .protocol(protocol)
             .connectorTimeout(connectorTimeout)
             .abortRequestTimeout(abortTimeout)
+            .integrityCheck(integrityCheck)
             .cacheSpec(
                 new KvCacheSpec(List.of(KvCacheGroup.fullAttention(blockSize)), kvHeads, false, 1));
     if (engineId != null) {
@@ -241,6 +250,9 @@ public record PeerOptions(
     }
     if (bootstrapServerAddress != null) {
       builder.bootstrapServerAddress(bootstrapServerAddress);
+    }
+    if (fingerprint != null) {
+      builder.kvCacheFingerprint(fingerprint);
     }
     if (leaseDuration != null) {
       builder.leaseDuration(leaseDuration);

@@ -39,6 +39,9 @@ public final class EffectiveConfigLog {
     all.add("kv_lease_duration=" + seconds(config.leaseDuration()));
     all.add("bootstrap_server_address=" + orUnset(config.bootstrapServerAddress()));
     all.add("bootstrap_allowed_hosts=" + config.bootstrapAllowedHosts());
+    all.add("peer_allowed_hosts=" + config.peerAllowedHosts());
+    all.add("kv_cache_fingerprint=" + orUnset(config.kvCacheFingerprint()));
+    all.add("integrity_check=" + config.integrityCheck());
     all.add("bootstrap_port=" + config.bootstrapPort());
     all.add("connector_timeout=" + seconds(config.connectorTimeout()));
     all.add("abort_request_timeout=" + seconds(config.abortRequestTimeout()));

@@ -57,7 +57,10 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
           "device_name",
           "kv_lease_duration",
           "bootstrap_server_address",
-          "bootstrap_allowed_hosts");
+          "bootstrap_allowed_hosts",
+          "peer_allowed_hosts",
+          "kv_cache_fingerprint",
+          "integrity_check");
 
   /** Characters; a configuration is a few hundred, also with other connectors' keys in it. */
   static final int MAX_CHARS = 1 << 20;
@@ -207,7 +210,31 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
         }
       }
       case "kv_lease_duration" -> readLease(key, value, into, problems);
-      case "bootstrap_allowed_hosts" -> readAllowedHosts(key, value, into, problems);
+      case "bootstrap_allowed_hosts" -> {
+        List<String> hosts = readHosts(key, value, problems);
+        if (hosts != null) {
+          into.bootstrapAllowedHosts(hosts);
+        }
+      }
+      case "peer_allowed_hosts" -> {
+        List<String> hosts = readHosts(key, value, problems);
+        if (hosts != null) {
+          into.peerAllowedHosts(hosts);
+        }
+      }
+      case "integrity_check" -> {
+        if (value.isBoolean()) {
+          into.integrityCheck(value.booleanValue());
+        } else {
+          problems.add(shown(key, value) + " is not a boolean: give true or false");
+        }
+      }
+      case "kv_cache_fingerprint" -> {
+        String text = text(key, value, problems);
+        if (text != null) {
+          into.kvCacheFingerprint(text);
+        }
+      }
       case "mooncake_protocol" -> {
         String text = text(key, value, problems);
         if (text != null) {
@@ -229,8 +256,8 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
     }
   }
 
-  private static void readAllowedHosts(
-      String key, JsonNode value, ConnectorConfig.Builder into, List<String> problems) {
+  private static @Nullable List<String> readHosts(
+      String key, JsonNode value, List<String> problems) {
     List<String> hosts = new ArrayList<>();
     boolean texts = value.isArray();
     for (JsonNode host : value) {
@@ -241,10 +268,10 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
       }
     }
     if (texts) {
-      into.bootstrapAllowedHosts(hosts);
-    } else {
-      problems.add(shown(key, value) + " is not a list of strings: give [\"10.0.0.0/8\"], say");
+      return hosts;
     }
+    problems.add(shown(key, value) + " is not a list of strings: give [\"10.0.0.0/8\"], say");
+    return null;
   }
 
   private static void readLease(

@@ -2,15 +2,17 @@ package dev.mooncake4j.core.consumer;
 
 import dev.mooncake4j.connector.BlockIds;
 import dev.mooncake4j.connector.ConnectorConfig;
-import dev.mooncake4j.connector.Failure;
 import dev.mooncake4j.connector.FailureStage;
+import dev.mooncake4j.connector.HostAddresses;
 import dev.mooncake4j.connector.RankLayout;
 import dev.mooncake4j.connector.StepPlan;
 import dev.mooncake4j.connector.spi.TransferListener;
 import dev.mooncake4j.core.channel.ChannelConnection;
 import dev.mooncake4j.core.channel.SideChannel;
+import dev.mooncake4j.core.discovery.AllowedHosts;
 import dev.mooncake4j.core.discovery.EngineAddresses;
 import dev.mooncake4j.core.discovery.PrefillerDirectory;
+import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.loop.Deadline;
 import dev.mooncake4j.core.loop.EventLoop;
 import dev.mooncake4j.core.plan.PlanException;
@@ -19,16 +21,18 @@ import dev.mooncake4j.core.results.ResultQueue;
 import dev.mooncake4j.core.wire.PullEntry;
 import dev.mooncake4j.core.wire.PullRequest;
 import dev.mooncake4j.core.wire.ReleaseRequest;
+import dev.mooncake4j.core.wire.TransferDigest;
 import dev.mooncake4j.core.wire.WireCodec;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -40,7 +44,7 @@ import org.slf4j.LoggerFactory;
  * <p>Owned by the worker loop: every method runs there. A request settles when every prefiller rank
  * that was asked has answered; it has failed if any has failed, and is reported only when none can
  * write into its blocks any more. Longer than most classes, since every way in which a pull can go
- * on or end meets here and has this one owner; what can stand alone does ({@link PullRecord},
+ * on or end meets here and has this one owner; what can stand alone does ({@link Settlements},
  * {@link RankPull}, {@link PrefillerConnections}, {@link LeaseRenewer}).
  */
 public final class Consumer {
@@ -48,12 +52,6 @@ public final class Consumer {
 
   /** Beyond a prefiller's own wait, as in vLLM: silence past it is a failure. */
   static final long ANSWER_MARGIN_NANOS = TimeUnit.SECONDS.toNanos(60);
-
-  /**
-   * How long the blocks of a failed pull are held where the prefiller gives no proof that it has
-   * stopped writing, or is gone. vLLM was seen to write for 0.2 s after it had told the failure.
-   */
-  static final long QUARANTINE_NANOS = TimeUnit.SECONDS.toNanos(2);
 
   /** Prefiller ranks that are known to have our layout; past it the layout is sent again. */
   private static final int MAX_KEPT_LAYOUTS = 4096;
@@ -64,25 +62,24 @@ public final class Consumer {
   private final PrefillerDirectory directory;
   private final PrefillerConnections connections;
   private final Courtesies courtesies;
-  private final ResultQueue results;
-  private final TransferListener listener;
+  private final Settlements settlements;
   private final @Nullable LeaseRenewer leases;
+  private final PrefillerWatch watch;
+  private final AllowedHosts prefillerHosts;
+  private final @Nullable String fingerprint;
+  private final @Nullable IntegrityCheck integrity;
 
-  /** All that has not ended. */
-  private final Set<PullRecord> live = new LinkedHashSet<>();
-
-  /** The latest of each request id; one given up before may still be live. */
-  private final Map<String, PullRecord> pulls = new HashMap<>();
-
-  private final Map<String, PullRecord> byTransfer = new HashMap<>();
   private final Set<RankPull> rankPulls = new LinkedHashSet<>();
   private final Set<QuietProof> proofs = new LinkedHashSet<>();
-  private final Map<PullRecord, Deadline> settling = new LinkedHashMap<>();
   private final Set<String> layoutKeptBy = new HashSet<>();
   private @Nullable LocalEngine local;
   private boolean closed;
 
-  /** A consumer that asks through {@code channel}. */
+  /**
+   * A consumer that asks through {@code channel}.
+   *
+   * @param reader reads what has arrived, where the configuration wants it checked
+   */
   public Consumer(
       EventLoop loop,
       RankLayout rank,
@@ -90,17 +87,27 @@ public final class Consumer {
       PrefillerDirectory directory,
       SideChannel channel,
       ResultQueue results,
-      TransferListener listener) {
+      TransferListener listener,
+      Executor reader) {
     this.loop = loop;
     this.rank = rank;
     this.abortTimeout = config.abortRequestTimeout();
     this.directory = directory;
     this.connections = new PrefillerConnections(loop, channel);
     this.courtesies = new Courtesies(loop, connections);
-    this.results = results;
-    this.listener = listener;
+    this.settlements = new Settlements(loop, results, listener, this::ended);
     Duration lease = config.leaseDuration();
     this.leases = lease == null ? null : new LeaseRenewer(loop, lease, this::tell);
+    this.watch = new PrefillerWatch(loop, directory, connections);
+    this.prefillerHosts = AllowedHosts.of("peer_allowed_hosts", config.peerAllowedHosts());
+    this.fingerprint = config.kvCacheFingerprint();
+    this.integrity = config.integrityCheck() ? new IntegrityCheck(loop, settlements, reader) : null;
+  }
+
+  private void ended(StepPlan.Pull pull) {
+    if (leases != null) {
+      leases.settled(pull);
+    }
   }
 
   /** The caches are registered: pulls can be made, under a new layout id. */
@@ -140,7 +147,7 @@ public final class Consumer {
       byEngine.forEach((key, records) -> resolve(key, engine, records));
     }
     for (String requestId : plan.cancelledPulls()) {
-      PullRecord record = pulls.get(requestId);
+      PullRecord record = settlements.byRequest(requestId);
       if (record != null) {
         cancel(record);
       }
@@ -168,7 +175,7 @@ public final class Consumer {
 
   private @Nullable PullRecord accept(StepPlan.Pull pull) {
     PullRecord record = new PullRecord(pull);
-    PullRecord same = pulls.get(pull.requestId());
+    PullRecord same = settlements.byRequest(pull.requestId());
     if (same != null && !same.isAborted() && !same.isReported() && !record.releasesOnly()) {
       LOG.warn(
           "request_id={} transfer_id={} is being fetched already: ignored",
@@ -176,7 +183,7 @@ public final class Consumer {
           pull.transferId());
       return null;
     }
-    PullRecord other = byTransfer.get(pull.transferId());
+    PullRecord other = settlements.byTransfer(pull.transferId());
     String unfit = null;
     LocalEngine engine = local;
     if (closed) {
@@ -193,57 +200,25 @@ public final class Consumer {
     } else if (!record.releasesOnly()) {
       unfit = engine.problemWith(pull.blocks());
     }
-    live.add(record);
-    if (!record.releasesOnly()) {
-      pulls.put(pull.requestId(), record);
-    }
+    settlements.begin(record);
     if (unfit != null) {
-      record.settleUnasked();
-      record.fail(closed ? FailureStage.SHUTDOWN : FailureStage.REQUEST, unfit, null);
-      settled(record);
+      settlements.failUnasked(
+          List.of(record), closed ? FailureStage.SHUTDOWN : FailureStage.REQUEST, unfit, null);
       return null;
     }
-    byTransfer.put(pull.transferId(), record);
+    settlements.claim(record);
     return record;
   }
 
   private void resolve(EngineKey key, LocalEngine engine, List<PullRecord> records) {
-    Deadline deadline =
-        schedulePullDeadline(
-            () ->
-                failUnasked(
-                    records,
-                    FailureStage.BOOTSTRAP,
-                    "bootstrap_addr=" + key.bootstrapAddress() + " has not answered in time",
-                    key.bootstrapAddress()));
     directory.find(
         key.engineId(),
         key.bootstrapAddress(),
         PrefillerDirectory.answer(
-            addresses -> {
-              deadline.cancel();
-              ask(key, engine, addresses, records);
-            },
-            reason -> {
-              deadline.cancel();
-              failUnasked(records, FailureStage.BOOTSTRAP, reason, key.bootstrapAddress());
-            }));
-  }
-
-  private void failUnasked(
-      List<PullRecord> records, FailureStage stage, String reason, @Nullable String peer) {
-    for (PullRecord record : records) {
-      failUnasked(record, stage, reason, peer);
-    }
-  }
-
-  private void failUnasked(
-      PullRecord record, FailureStage stage, String reason, @Nullable String peer) {
-    if (record.state() == PullRecord.State.RESOLVING) {
-      record.fail(stage, reason, peer);
-      record.settleUnasked();
-      settled(record);
-    }
+            addresses -> ask(key, engine, addresses, records),
+            reason ->
+                settlements.failUnasked(
+                    records, FailureStage.BOOTSTRAP, reason, key.bootstrapAddress())));
   }
 
   private void ask(
@@ -261,16 +236,17 @@ public final class Consumer {
     try {
       targets = targets(addresses);
     } catch (PlanException e) {
-      failUnasked(
+      settlements.failUnasked(
           unasked, FailureStage.PLAN, String.valueOf(e.getMessage()), key.bootstrapAddress());
       return;
     }
     for (String target : targets) {
-      if (!PrefillerConnections.isUsable(target)) {
-        failUnasked(
+      String problem = problemWith(target);
+      if (problem != null) {
+        settlements.failUnasked(
             unasked,
             FailureStage.BOOTSTRAP,
-            "addr=" + target + " of engine_id=" + key.engineId() + " is not usable",
+            "addr=" + target + " of engine_id=" + key.engineId() + problem,
             target);
         return;
       }
@@ -287,6 +263,18 @@ public final class Consumer {
     rankPulls.addAll(started);
     // One that cannot be asked fails at once, and the others then leave its requests out.
     started.forEach(RankPull::start);
+  }
+
+  /** Why an address that a bootstrap server told is not connected to, or {@code null}. */
+  private @Nullable String problemWith(String address) {
+    if (!PrefillerConnections.isUsable(address)) {
+      return " is not usable";
+    }
+    String host = HostAddresses.hostOf(address.substring("tcp://".length()));
+    return prefillerHosts.allow(host.toLowerCase(Locale.ROOT))
+        ? null
+        : " is not a host that may be connected to: add it to peer_allowed_hosts if it is one of"
+            + " the cluster's";
   }
 
   /** The prefiller ranks that this rank pulls from: its own stage, or all where stages differ. */
@@ -308,14 +296,13 @@ public final class Consumer {
     record.abort();
     tellReleased(record);
     if (record.state() == PullRecord.State.RESOLVING) {
-      record.settleUnasked();
-      settled(record);
+      settlements.settleUnasked(record);
     }
   }
 
   /** Lets a transfer go, for the server or a router. */
   public void release(String transferId) {
-    PullRecord record = byTransfer.get(transferId);
+    PullRecord record = settlements.byTransfer(transferId);
     if (record != null) {
       cancel(record);
     }
@@ -342,7 +329,9 @@ public final class Consumer {
               }
               try {
                 for (String target : targets(addresses)) {
-                  courtesies.tell(target, message, answers);
+                  if (problemWith(target) == null) {
+                    courtesies.tell(target, message, answers);
+                  }
                 }
               } catch (PlanException e) {
                 LOG.debug("engine_id={} is not told: it does not pair with us", engineId, e);
@@ -369,7 +358,9 @@ public final class Consumer {
             entries,
             withLayout ? engine.layout() : engine.noLayout(),
             rank.ppSize(),
-            engine.layoutId()));
+            engine.layoutId(),
+            fingerprint,
+            integrity != null));
   }
 
   ChannelConnection ask(String address, byte[] question, Exchange exchange) {
@@ -453,7 +444,7 @@ public final class Consumer {
       List<String> targets = targets(addresses);
       if (pull.index < targets.size()) {
         String now = targets.get(pull.index);
-        return !now.equals(pull.address()) && PrefillerConnections.isUsable(now) ? now : null;
+        return !now.equals(pull.address()) && problemWith(now) == null ? now : null;
       }
     } catch (PlanException e) {
       LOG.debug("engine_id={} does not pair with this rank any more", pull.engineId, e);
@@ -461,25 +452,22 @@ public final class Consumer {
     return null;
   }
 
-  /** A rank has done what was asked, or was not asked. */
-  void rankDone(PullRecord record) {
-    if (record.answered()) {
-      settled(record);
+  PrefillerWatch watch() {
+    return watch;
+  }
+
+  /** A rank says that a request's bytes are here. */
+  void arrived(PullRecord record, @Nullable TransferDigest digest, HostMemory memory, String peer) {
+    if (integrity == null || record.releasesOnly()) {
+      settlements.rankDone(record);
+    } else {
+      integrity.arrived(record, digest, memory, peer);
     }
   }
 
-  /**
-   * A rank has failed a request.
-   *
-   * @param quiet whether it is proven that nothing is written for it any more
-   */
-  void rankFailed(
-      PullRecord record, FailureStage stage, String reason, String peer, boolean quiet) {
-    record.fail(stage, reason, peer);
-    if (!quiet && !record.releasesOnly()) {
-      record.unquietUntil(loop.now() + QUARANTINE_NANOS);
-    }
-    rankDone(record);
+  /** The pulls, for a rank's answers. */
+  Settlements settlements() {
+    return settlements;
   }
 
   /** A rank has broken off, and may go on to write for these requests if it lives. */
@@ -489,7 +477,7 @@ public final class Consumer {
     for (PullRecord record : records) {
       record.fail(stage, reason, peer);
       if (closed || record.releasesOnly()) {
-        rankDone(record);
+        settlements.rankDone(record);
       } else {
         unquiet.add(record);
       }
@@ -530,71 +518,8 @@ public final class Consumer {
       if (unquietNanos > 0) {
         record.unquietUntil(loop.now() + unquietNanos);
       }
-      rankDone(record);
+      settlements.rankDone(record);
     }
-  }
-
-  private void settled(PullRecord record) {
-    long wait = record.untilQuiet(loop.now());
-    if (record.isFailed() && wait > 0 && !closed) {
-      if (wait > QUARANTINE_NANOS) {
-        reportUnquiet(record);
-      }
-      settling.put(record, loop.schedule(wait, () -> end(record)));
-    } else {
-      end(record);
-    }
-  }
-
-  /** The one place where a pull ends, and is forgotten. */
-  private void end(PullRecord record) {
-    record.ended();
-    if (leases != null) {
-      leases.settled(record.pull);
-    }
-    settling.remove(record);
-    live.remove(record);
-    pulls.remove(record.pull.requestId(), record);
-    byTransfer.remove(record.pull.transferId(), record);
-    if (record.releasesOnly()) {
-      if (record.isFailed()) {
-        LOG.debug(
-            "transfer_id={} could not be released: {}", record.pull.transferId(), record.reason());
-      }
-      return;
-    }
-    if (!record.isFailed()) {
-      results.received(record.pull.requestId());
-      return;
-    }
-    if (record.isReported()) {
-      results.quieted(failure(record, true));
-    } else {
-      reportFailed(failure(record, true));
-    }
-  }
-
-  /** A failure that cannot wait for its blocks to be quiet: they are kept until they are. */
-  void reportUnquiet(PullRecord record) {
-    if (!record.releasesOnly() && record.report()) {
-      reportFailed(failure(record, false));
-    }
-  }
-
-  private void reportFailed(Failure failure) {
-    results.failed(failure);
-    listener.receiveFailed(failure);
-  }
-
-  private static Failure failure(PullRecord record, boolean quiet) {
-    return new Failure(
-        record.pull.requestId(),
-        record.pull.transferId(),
-        record.stage(),
-        record.reason(),
-        record.peer(),
-        record.pull.blocks(),
-        quiet);
   }
 
   /** A frame from a prefiller. */
@@ -610,13 +535,15 @@ public final class Consumer {
   /** Fails all that is under way. */
   public void close(String reason) {
     closed = true;
+    settlements.closing();
     for (RankPull pull : List.copyOf(rankPulls)) {
       pull.failAll(FailureStage.SHUTDOWN, reason, true);
     }
+    if (integrity != null) {
+      integrity.close(reason);
+    }
     List.copyOf(proofs).forEach(QuietProof::giveUp);
-    settling.forEach((record, deadline) -> deadline.cancel());
-    List.copyOf(settling.keySet()).forEach(this::end);
-    failUnasked(List.copyOf(live), FailureStage.SHUTDOWN, reason, null);
+    settlements.close(reason);
     if (leases != null) {
       leases.close();
     }
@@ -630,12 +557,12 @@ public final class Consumer {
 
   /** Requests being fetched, or released. */
   public int pulls() {
-    return live.size();
+    return settlements.size();
   }
 
   /** Blocks that a peer may still write to. */
   public int quarantinedBlocks() {
-    Set<PullRecord> held = new HashSet<>(settling.keySet());
+    Set<PullRecord> held = new HashSet<>(settlements.heldBack());
     for (QuietProof proof : proofs) {
       held.addAll(proof.records());
     }

@@ -1,6 +1,7 @@
 package dev.mooncake4j.core.consumer;
 
 import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.plan.LocalCache;
 import dev.mooncake4j.core.plan.TransferRegion;
 import dev.mooncake4j.core.wire.WireLayout;
@@ -14,9 +15,10 @@ import org.jspecify.annotations.Nullable;
  * @param cache its regions
  * @param layout the same as it goes on the wire
  * @param layoutId the name of that layout, odd and never 0
+ * @param memory what of them can be read here, to check what has arrived
  */
 public record LocalEngine(
-    String host, int port, LocalCache cache, WireLayout layout, long layoutId) {
+    String host, int port, LocalCache cache, WireLayout layout, long layoutId, HostMemory memory) {
 
   /** The layout's place in a pull that only names it. */
   WireLayout noLayout() {

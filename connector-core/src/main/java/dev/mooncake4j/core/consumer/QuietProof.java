@@ -69,7 +69,9 @@ final class QuietProof implements Exchange {
   void start() {
     long patience = Math.max(pullDeadline - begun, Consumer.ANSWER_MARGIN_NANOS);
     deadline = consumer.schedule(patience, this::timedOut);
-    report = consumer.schedule(REPORT_NANOS, () -> records.forEach(consumer::reportUnquiet));
+    report =
+        consumer.schedule(
+            REPORT_NANOS, () -> records.forEach(consumer.settlements()::reportUnquiet));
     tell();
   }
 
@@ -102,7 +104,7 @@ final class QuietProof implements Exchange {
     } catch (MalformedMessageException e) {
       quiet = false;
     }
-    settle(quiet ? 0 : Math.max(pullDeadline - consumer.now(), Consumer.QUARANTINE_NANOS));
+    settle(quiet ? 0 : Math.max(pullDeadline - consumer.now(), Settlements.QUARANTINE_NANOS));
     return true;
   }
 
@@ -110,7 +112,7 @@ final class QuietProof implements Exchange {
   public void onClosed(String reason, boolean wasConnected) {
     ChannelConnection ended = connection;
     if (ended != null && ended.wasRefused()) {
-      settle(Consumer.QUARANTINE_NANOS);
+      settle(Settlements.QUARANTINE_NANOS);
     } else {
       tellAgain();
     }
@@ -121,7 +123,7 @@ final class QuietProof implements Exchange {
     if (current != null) {
       consumer.abandon(current);
     }
-    settle(Consumer.QUARANTINE_NANOS);
+    settle(Settlements.QUARANTINE_NANOS);
   }
 
   /** The connector closes: no answer is waited for. */

@@ -59,6 +59,7 @@ final class RankPull implements Exchange {
     layoutSent = !consumer.isLayoutKept(address, engine);
     if (deadline == null) {
       deadline = consumer.schedulePullDeadline(this::timedOut);
+      consumer.watch().begin(this);
     }
     try {
       connection = consumer.ask(address, question(), this);
@@ -73,7 +74,7 @@ final class RankPull implements Exchange {
     for (PullRecord record : openRecords()) {
       if (record.isFailed()) {
         open.remove(record.pull.requestId());
-        consumer.rankDone(record);
+        consumer.settlements().rankDone(record);
       }
     }
   }
@@ -159,14 +160,15 @@ final class RankPull implements Exchange {
       PullRecord record = open.remove(requestId);
       if (record != null) {
         // An engine's failure is told by vLLM while parts of the write may be under way.
-        consumer.rankFailed(
-            record, stageOf(response), message(response), address, response.quiet());
+        consumer
+            .settlements()
+            .rankFailed(record, stageOf(response), message(response), address, response.quiet());
       }
     }
     for (String requestId : response.okRequests()) {
       PullRecord record = open.remove(requestId);
       if (record != null) {
-        consumer.rankDone(record);
+        consumer.arrived(record, response.digests().get(requestId), engine.memory(), address);
       }
     }
   }
@@ -195,10 +197,19 @@ final class RankPull implements Exchange {
   }
 
   private void timedOut() {
+    giveUp("the prefiller has not answered in time");
+  }
+
+  /** The prefiller was found to answer nothing. */
+  void hangs(String reason) {
+    giveUp(reason);
+  }
+
+  private void giveUp(String reason) {
     ChannelConnection current = connection;
     boolean reached = current != null && current.wasConnected();
     abandonConnection();
-    failAll(FailureStage.SIDE_CHANNEL, "the prefiller has not answered in time", reached);
+    failAll(FailureStage.SIDE_CHANNEL, reason, reached);
   }
 
   private void abandonConnection() {
@@ -219,7 +230,7 @@ final class RankPull implements Exchange {
       consumer.rankBroken(left, stage, reason, address, pullDeadline);
     } else {
       for (PullRecord record : left) {
-        consumer.rankFailed(record, stage, reason, address, true);
+        consumer.settlements().rankFailed(record, stage, reason, address, true);
       }
     }
     if (stage == FailureStage.SIDE_CHANNEL) {
@@ -231,6 +242,7 @@ final class RankPull implements Exchange {
     if (deadline != null) {
       deadline.cancel();
     }
+    consumer.watch().end(this);
     consumer.finished(this);
   }
 }

@@ -8,9 +8,9 @@ import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
 /**
- * At which hosts a decoder asks a bootstrap server: {@code remote_bootstrap_addr} comes out of a
- * client's JSON and may name anything. Immutable; nothing is looked up, so a name is allowed by its
- * name alone.
+ * At which hosts peers may be whose address came from outside: {@code remote_bootstrap_addr} comes
+ * out of a client's JSON, a rank's address from a bootstrap server, a decoder's from its pull, and
+ * each may name anything. Immutable; nothing is looked up, so a name is allowed by its name alone.
  */
 public final class AllowedHosts {
   private final List<Entry> entries;
@@ -29,16 +29,18 @@ public final class AllowedHosts {
    * no server of a cluster has: link-local ones, where clouds tell machines their secrets,
    * multicast and wildcards.
    *
+   * @param key the setting's name, for messages
    * @throws ConfigurationException naming each entry that is none of these
    */
-  public static AllowedHosts of(List<String> allowed) {
+  public static AllowedHosts of(String key, List<String> allowed) {
     List<Entry> entries = new ArrayList<>();
     List<String> problems = new ArrayList<>();
     for (String text : allowed) {
       Entry entry = entry(text.strip().toLowerCase(Locale.ROOT));
       if (entry == null) {
         problems.add(
-            "bootstrap_allowed_hosts="
+            key
+                + "="
                 + text
                 + " is no host: give a name, *.name, an address or a range as 10.0.0.0/8, without"
                 + " a scheme or port");

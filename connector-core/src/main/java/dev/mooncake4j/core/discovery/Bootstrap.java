@@ -1,5 +1,6 @@
 package dev.mooncake4j.core.discovery;
 
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 
@@ -11,6 +12,12 @@ public interface Bootstrap extends AutoCloseable {
    * dev.mooncake4j.connector.BootstrapUnavailableException} once its attempts are used up.
    */
   CompletionStage<List<EngineAddresses>> query(String bootstrapAddress);
+
+  /**
+   * The same, asked once and with little patience, to see whether a server that answered before
+   * still does. Returns at once; fails if no answer has come in time.
+   */
+  CompletionStage<List<EngineAddresses>> look(String bootstrapAddress, Duration patience);
 
   /**
    * Registers one prefiller rank; blocks, with retries.

@@ -12,6 +12,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.function.Function;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -31,13 +32,23 @@ public final class HttpBootstrap implements Bootstrap {
 
   @Override
   public CompletionStage<List<EngineAddresses>> query(String bootstrapAddress) {
+    return ask(bootstrapAddress, client::query);
+  }
+
+  @Override
+  public CompletionStage<List<EngineAddresses>> look(String bootstrapAddress, Duration patience) {
+    return ask(bootstrapAddress, address -> client.look(address, patience));
+  }
+
+  private static CompletionStage<List<EngineAddresses>> ask(
+      String bootstrapAddress, Function<URI, CompletionStage<QueryAnswer>> question) {
     URI address;
     try {
       address = BootstrapAddress.parse(bootstrapAddress);
     } catch (BootstrapException e) {
       return CompletableFuture.failedStage(e);
     }
-    return client.query(address).thenApply(HttpBootstrap::engines);
+    return question.apply(address).thenApply(HttpBootstrap::engines);
   }
 
   private static List<EngineAddresses> engines(QueryAnswer answer) {

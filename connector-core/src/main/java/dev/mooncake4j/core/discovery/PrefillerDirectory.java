@@ -2,6 +2,7 @@ package dev.mooncake4j.core.discovery;
 
 import dev.mooncake4j.core.loop.Deadline;
 import dev.mooncake4j.core.loop.EventLoop;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -29,6 +30,14 @@ public final class PrefillerDirectory {
    * go all the same. Longer than a client's three attempts of a usual length.
    */
   private static final long PATIENCE_NANOS = TimeUnit.MINUTES.toNanos(10);
+
+  /**
+   * Who waits for an answer waits no longer. A server that runs answers in milliseconds; one that
+   * is stopped is asked by the client for minutes, and whoever waits may as well compute.
+   */
+  static final long WAIT_NANOS = TimeUnit.SECONDS.toNanos(15);
+
+  private static final long LOOK_MARGIN_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final EventLoop loop;
   private final Bootstrap bootstrap;
@@ -60,7 +69,7 @@ public final class PrefillerDirectory {
 
   private record Source(String engineId, String bootstrapAddress) {}
 
-  private record Waiter(String engineId, Answer answer) {}
+  private record Waiter(String engineId, Answer answer, Deadline patience) {}
 
   /** A directory that asks through a bootstrap client and answers on the loop. */
   public PrefillerDirectory(EventLoop loop, Bootstrap bootstrap) {
@@ -68,7 +77,10 @@ public final class PrefillerDirectory {
     this.bootstrap = bootstrap;
   }
 
-  /** The engine's ranks, now if they are remembered, else when the server has answered. */
+  /**
+   * The engine's ranks, now if they are remembered, else when the server has answered; a failure
+   * after 15 seconds.
+   */
   public void find(String engineId, String bootstrapAddress, Answer answer) {
     EngineAddresses addresses = known.get(new Source(engineId, bootstrapAddress));
     if (addresses != null) {
@@ -77,11 +89,11 @@ public final class PrefillerDirectory {
     }
     Question open = asked.get(bootstrapAddress);
     if (open != null) {
-      open.waiters.add(new Waiter(engineId, answer));
+      open.add(engineId, answer);
       return;
     }
     Question question = new Question(bootstrapAddress);
-    question.waiters.add(new Waiter(engineId, answer));
+    question.add(engineId, answer);
     asked.put(bootstrapAddress, question);
     query(bootstrapAddress)
         .whenComplete((engines, failure) -> loop.post(() -> question.end(engines, failure)));
@@ -97,6 +109,37 @@ public final class PrefillerDirectory {
     } catch (RuntimeException e) {
       return CompletableFuture.failedStage(e);
     }
+  }
+
+  /**
+   * Whether a server still knows an engine: asked anew, once, whatever is remembered.
+   *
+   * @param patience how long an answer is waited for
+   * @param known told once on the loop: whether the server has answered and knows the engine
+   */
+  public void look(
+      String engineId, String bootstrapAddress, Duration patience, Consumer<Boolean> known) {
+    CompletionStage<List<EngineAddresses>> answer;
+    try {
+      answer = bootstrap.look(bootstrapAddress, patience);
+    } catch (RuntimeException e) {
+      answer = CompletableFuture.failedStage(e);
+    }
+    // The client keeps to its time by itself; if it does not, this look is over all the same.
+    Deadline late =
+        loop.schedule(patience.toNanos() + LOOK_MARGIN_NANOS, () -> known.accept(false));
+    answer.whenComplete(
+        (engines, failure) -> {
+          boolean found =
+              engines != null && engines.stream().anyMatch(e -> e.engineId().equals(engineId));
+          loop.post(
+              () -> {
+                if (late.isPending()) {
+                  late.cancel();
+                  known.accept(found);
+                }
+              });
+        });
   }
 
   /** Forgets an engine, after one of its addresses proved wrong. */
@@ -117,6 +160,20 @@ public final class PrefillerDirectory {
 
     Question(String bootstrapAddress) {
       this.bootstrapAddress = bootstrapAddress;
+    }
+
+    void add(String engineId, Answer answer) {
+      // The entry stays until the question ends: whether it has been told is the deadline's to say.
+      Deadline patience =
+          loop.schedule(
+              WAIT_NANOS,
+              () ->
+                  answer.failed(
+                      "bootstrap_addr="
+                          + bootstrapAddress
+                          + " has not answered within seconds="
+                          + TimeUnit.NANOSECONDS.toSeconds(WAIT_NANOS)));
+      waiters.add(new Waiter(engineId, answer, patience));
     }
 
     void end(@Nullable List<EngineAddresses> engines, @Nullable Throwable failure) {
@@ -148,6 +205,12 @@ public final class PrefillerDirectory {
       EngineAddresses addresses = complete.get(waiter.engineId());
       if (addresses != null) {
         known.put(new Source(waiter.engineId(), bootstrapAddress), addresses);
+      }
+      if (!waiter.patience().isPending()) {
+        continue;
+      }
+      waiter.patience().cancel();
+      if (addresses != null) {
         loop.run(() -> waiter.answer().found(addresses));
       } else {
         String reason = reason(bootstrapAddress, waiter.engineId(), seen, failure);

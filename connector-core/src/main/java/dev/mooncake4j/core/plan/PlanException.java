@@ -35,7 +35,11 @@ public final class PlanException extends KvConnectorException {
     /** A block id is below 0 or past its region's end. */
     BLOCK_ID,
     /** More copies than one list takes. */
-    TOO_MANY_DESCRIPTORS
+    TOO_MANY_DESCRIPTORS,
+    /** The two sides name another model, or another type of KV. */
+    FINGERPRINT,
+    /** The decoder's engine is at a host that may not be written to. */
+    PEER_HOST
   }
 
   private final Reason reason;

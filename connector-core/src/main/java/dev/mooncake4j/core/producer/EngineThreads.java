@@ -2,6 +2,7 @@ package dev.mooncake4j.core.producer;
 
 import dev.mooncake4j.connector.spi.NanoClock;
 import dev.mooncake4j.connector.spi.TransferEngine;
+import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.plan.LocalCache;
 
 /** The engine threads of one worker, as its lifecycle sees them. */
@@ -22,9 +23,13 @@ public final class EngineThreads {
     return new EngineThreads(TransferPool.start(engine, clock, threads, name, threadStart));
   }
 
-  /** Has a producer serve pulls from these caches with these threads; on the loop. */
-  public void attach(Producer producer, LocalCache cache) {
-    producer.attach(cache, pool);
+  /**
+   * Has a producer serve pulls from these caches with these threads; on the loop.
+   *
+   * @param memory what of them can be read, for digests
+   */
+  public void attach(Producer producer, LocalCache cache, HostMemory memory) {
+    producer.attach(cache, memory, pool);
   }
 
   /** Transfers handed over that have not ended. */

@@ -1,11 +1,14 @@
 package dev.mooncake4j.core.producer;
 
 import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.connector.HostAddresses;
 import dev.mooncake4j.connector.RankLayout;
 import dev.mooncake4j.connector.StepPlan;
 import dev.mooncake4j.connector.StepResult.SendEnd;
 import dev.mooncake4j.connector.spi.TransferListener;
 import dev.mooncake4j.core.channel.PeerIdentity;
+import dev.mooncake4j.core.discovery.AllowedHosts;
+import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.loop.Deadline;
 import dev.mooncake4j.core.loop.EventLoop;
 import dev.mooncake4j.core.plan.LocalCache;
@@ -19,6 +22,7 @@ import dev.mooncake4j.core.wire.PullRequest;
 import dev.mooncake4j.core.wire.PullResponse;
 import dev.mooncake4j.core.wire.ReleaseRequest;
 import dev.mooncake4j.core.wire.RenewRequest;
+import dev.mooncake4j.core.wire.TransferDigest;
 import dev.mooncake4j.core.wire.WireCodec;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -27,6 +31,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
@@ -61,18 +66,31 @@ public final class Producer {
   private final PendingReleases releases = new PendingReleases();
   private final Tombstones tombstones;
   private @Nullable PeerLayouts layouts;
+  private @Nullable HostMemory memory;
   private @Nullable TransferRunner runner;
   private long malformed;
   private long malformedTold;
   private boolean closed;
 
   /**
-   * How long things last here.
+   * How long things last here, and with whom it deals.
    *
    * @param abortTimeout how long blocks that nobody fetches are kept, and a pull waits
    * @param lease how long blocks are kept without renewal instead, or {@code null}
+   * @param fingerprint of the model and its KV here, or {@code null} to compare none
+   * @param decoderHosts at which hosts a decoder's engine may be
    */
-  public record Settings(Duration abortTimeout, @Nullable Duration lease) {}
+  public record Settings(
+      Duration abortTimeout,
+      @Nullable Duration lease,
+      @Nullable String fingerprint,
+      AllowedHosts decoderHosts) {
+
+    /** Two timeouts alone: no fingerprint, and any host but special addresses. */
+    public Settings(Duration abortTimeout, @Nullable Duration lease) {
+      this(abortTimeout, lease, null, AllowedHosts.of("peer_allowed_hosts", List.of()));
+    }
+  }
 
   private record Pinned(PullEntry entry, SendRecord send) {}
 
@@ -94,14 +112,16 @@ public final class Producer {
   }
 
   /** The caches are registered: pulls can be served. */
-  void attach(LocalCache cache, TransferRunner transfers) {
+  void attach(LocalCache cache, HostMemory readable, TransferRunner transfers) {
     layouts = new PeerLayouts(cache);
+    memory = readable;
     runner = transfers;
   }
 
   /** The caches are no longer registered: nothing is read from them until they are again. */
   public void detach() {
     layouts = null;
+    memory = null;
   }
 
   /** Takes the sends of a step. */
@@ -350,6 +370,9 @@ public final class Producer {
     PeerPlan plan = null;
     int ranksToServe;
     try {
+      if (!releaseOnly) {
+        checkPeer(pull);
+      }
       ranksToServe = RankPairing.consumerCount(rank, pull.remoteTpSize(), pull.remotePpSize());
       // What only releases needs no layout; what brings one has it remembered all the same.
       if (!releaseOnly || !pull.layout().isEmpty()) {
@@ -375,6 +398,30 @@ public final class Producer {
     }
     transfer(served, now);
     answer(served);
+  }
+
+  /** What is wrong with a decoder whatever its layout is. */
+  private void checkPeer(PullRequest pull) {
+    String here = settings.fingerprint();
+    String there = pull.fingerprint();
+    if (here != null && there != null && !here.equals(there)) {
+      throw new PlanException(
+          PlanException.Reason.FINGERPRINT,
+          "kv_cache_fingerprint="
+              + there
+              + " of the decoder is not the prefiller's kv_cache_fingerprint="
+              + here
+              + ": the two hold different models, or their KV in different types");
+    }
+    String host = HostAddresses.bare(pull.remoteHostname()).toLowerCase(Locale.ROOT);
+    if (!settings.decoderHosts().allow(host)) {
+      throw new PlanException(
+          PlanException.Reason.PEER_HOST,
+          "remote_hostname="
+              + pull.remoteHostname()
+              + " is not a host that may be written to: add it to peer_allowed_hosts of the"
+              + " prefiller if it is one of the cluster's");
+    }
   }
 
   private static String missText(PullRequest pull) {
@@ -473,7 +520,12 @@ public final class Producer {
     }
     try {
       transfers.submit(
-          new TransferJob(pull.session, pull.request.layoutId(), plan, List.copyOf(parts)),
+          new TransferJob(
+              pull.session,
+              pull.request.layoutId(),
+              plan,
+              List.copyOf(parts),
+              pull.request.digest() ? memory : null),
           outcome -> loop.post(() -> transferred(pull, toWrite, outcome)));
     } catch (RuntimeException e) {
       // Unpinned again and told by request: an error for the whole pull would leave others out.
@@ -501,6 +553,10 @@ public final class Producer {
         lastFailure = failure;
       } else {
         pull.ok(requestId);
+        TransferDigest digest = outcome.digests().isEmpty() ? null : outcome.digests().get(i);
+        if (digest != null) {
+          pull.digest(requestId, digest);
+        }
         if (!over) {
           served(pull, send);
         }
@@ -536,11 +592,12 @@ public final class Producer {
       return;
     }
     long layoutId = pull.request.layoutId();
-    reply(
-        pull.from,
+    PullResponse response =
         answer.last()
             ? PullResponse.finished(answer.ok(), answer.failed(), answer.message(), layoutId)
-            : PullResponse.partial(answer.ok(), answer.failed(), answer.message(), layoutId));
+            : PullResponse.partial(answer.ok(), answer.failed(), answer.message(), layoutId);
+    reply(
+        pull.from, answer.digests().isEmpty() ? response : response.withDigests(answer.digests()));
   }
 
   private void reply(PeerIdentity to, PullResponse response) {

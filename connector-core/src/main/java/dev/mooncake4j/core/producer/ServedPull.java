@@ -3,9 +3,12 @@ package dev.mooncake4j.core.producer;
 import dev.mooncake4j.core.channel.PeerIdentity;
 import dev.mooncake4j.core.plan.PeerPlan;
 import dev.mooncake4j.core.wire.PullRequest;
+import dev.mooncake4j.core.wire.TransferDigest;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -31,6 +34,7 @@ final class ServedPull {
 
   private final List<String> ok = new ArrayList<>();
   private final List<String> failed = new ArrayList<>();
+  private final Map<String, TransferDigest> digests = new HashMap<>();
   private final Set<String> reasons = new LinkedHashSet<>();
   private int furtherReasons;
   private int unanswered;
@@ -53,6 +57,11 @@ final class ServedPull {
     ok.add(requestId);
   }
 
+  /** What is told of the bytes of a request that is done. */
+  void digest(String requestId, TransferDigest digest) {
+    digests.put(requestId, digest);
+  }
+
   void failed(String requestId, String reason) {
     failed.add(requestId);
     if (reasons.size() < MAX_REASONS) {
@@ -69,7 +78,10 @@ final class ServedPull {
       return null;
     }
     unanswered -= settled;
-    Answer answer = new Answer(unanswered == 0, List.copyOf(ok), List.copyOf(failed), message());
+    Answer answer =
+        new Answer(
+            unanswered == 0, List.copyOf(ok), List.copyOf(failed), message(), Map.copyOf(digests));
+    digests.clear();
     ok.clear();
     failed.clear();
     reasons.clear();
@@ -85,5 +97,10 @@ final class ServedPull {
     return furtherReasons == 0 ? text : text + "; and others, failures=" + furtherReasons;
   }
 
-  record Answer(boolean last, List<String> ok, List<String> failed, @Nullable String message) {}
+  record Answer(
+      boolean last,
+      List<String> ok,
+      List<String> failed,
+      @Nullable String message,
+      Map<String, TransferDigest> digests) {}
 }

@@ -1,7 +1,9 @@
 package dev.mooncake4j.core.producer;
 
 import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.plan.PeerPlan;
+import dev.mooncake4j.core.wire.TransferDigest;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -12,8 +14,15 @@ import org.jspecify.annotations.Nullable;
  * @param layoutId the name of its layout, 0 for none
  * @param plan how its layout pairs with ours
  * @param parts one for each request
+ * @param digested the memory to take digests from, or {@code null} if none are asked for
  */
-record TransferJob(String session, long layoutId, PeerPlan plan, List<Part> parts) {
+record TransferJob(
+    String session, long layoutId, PeerPlan plan, List<Part> parts, @Nullable HostMemory digested) {
+
+  /** A job that takes no digests. */
+  TransferJob(String session, long layoutId, PeerPlan plan, List<Part> parts) {
+    this(session, layoutId, plan, parts, null);
+  }
 
   /**
    * One request's blocks here and there.
@@ -31,11 +40,25 @@ record TransferJob(String session, long layoutId, PeerPlan plan, List<Part> part
    * @param durationNanos of the write alone
    * @param bytes written
    * @param descriptors written
+   * @param digests for each part its digest, or {@code null} where none was asked for or had; or
+   *     empty
    */
   record Outcome(
       List<@Nullable String> failures,
       boolean engineFailed,
       long durationNanos,
       long bytes,
-      int descriptors) {}
+      int descriptors,
+      List<@Nullable TransferDigest> digests) {
+
+    /** One without digests. */
+    Outcome(
+        List<@Nullable String> failures,
+        boolean engineFailed,
+        long durationNanos,
+        long bytes,
+        int descriptors) {
+      this(failures, engineFailed, durationNanos, bytes, descriptors, List.of());
+    }
+  }
 }

@@ -5,9 +5,12 @@ import dev.mooncake4j.connector.spi.DescriptorList;
 import dev.mooncake4j.connector.spi.NanoClock;
 import dev.mooncake4j.connector.spi.TransferEngine;
 import dev.mooncake4j.connector.spi.WriteResult;
+import dev.mooncake4j.core.integrity.Digests;
+import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.plan.BlockRuns;
 import dev.mooncake4j.core.plan.PlanException;
 import dev.mooncake4j.core.producer.TransferJob.Outcome;
+import dev.mooncake4j.core.wire.TransferDigest;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -125,7 +128,8 @@ final class TransferPool implements TransferRunner {
     }
     try {
       descriptors.clear();
-      @Nullable String[] failures = plan(job, descriptors, runs);
+      @Nullable TransferDigest[] digests = new @Nullable TransferDigest[job.parts().size()];
+      @Nullable String[] failures = plan(job, descriptors, runs, digests);
       long bytes = descriptors.bytes();
       int count = descriptors.size();
       if (count == 0) {
@@ -139,7 +143,10 @@ final class TransferPool implements TransferRunner {
       long took = clock.nanoTime() - start;
       if (result.isCompleted()) {
         left(work, true, null);
-        finish(work.done, new Outcome(Arrays.asList(failures), false, took, bytes, count));
+        finish(
+            work.done,
+            new Outcome(
+                Arrays.asList(failures), false, took, bytes, count, Arrays.asList(digests)));
         return;
       }
       for (int i = 0; i < failures.length; i++) {
@@ -168,12 +175,24 @@ final class TransferPool implements TransferRunner {
   }
 
   private static @Nullable String[] plan(
-      TransferJob job, DescriptorList descriptors, BlockRuns runs) {
+      TransferJob job,
+      DescriptorList descriptors,
+      BlockRuns runs,
+      @Nullable TransferDigest[] digests) {
+    HostMemory digested = job.digested();
     @Nullable String[] failures = new @Nullable String[job.parts().size()];
     for (int i = 0; i < failures.length; i++) {
       TransferJob.Part part = job.parts().get(i);
+      int from = descriptors.size();
       try {
+        if (digested != null) {
+          // A copy that reaches into the next request's blocks would belong to two digests.
+          descriptors.fence();
+        }
         job.plan().plan(part.local(), part.remote(), runs, descriptors);
+        if (digested != null) {
+          digests[i] = Digests.ofSources(digested, descriptors, from, descriptors.size());
+        }
       } catch (PlanException e) {
         failures[i] = e.getMessage();
       }

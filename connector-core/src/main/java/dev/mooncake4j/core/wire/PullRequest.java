@@ -1,6 +1,7 @@
 package dev.mooncake4j.core.wire;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A decoder asks for blocks: {@code MooncakeXferMetadata} in vLLM.
@@ -13,6 +14,9 @@ import java.util.List;
  * @param layout its regions, or empty where {@code layoutId} names them
  * @param remotePpSize the decoder's pipeline stages
  * @param layoutId the layout's name, 64 bits, or 0 for none
+ * @param fingerprint of the decoder's model and KV type, or {@code null}; a field of ours that vLLM
+ *     does not know and ignores
+ * @param digest whether a {@link TransferDigest} of each request is asked for; ours too
  */
 public record PullRequest(
     String remoteHostname,
@@ -22,8 +26,33 @@ public record PullRequest(
     List<PullEntry> entries,
     WireLayout layout,
     int remotePpSize,
-    long layoutId)
+    long layoutId,
+    @Nullable String fingerprint,
+    boolean digest)
     implements SideChannelRequest {
+
+  /** A pull with vLLM's fields alone. */
+  public PullRequest(
+      String remoteHostname,
+      int remotePort,
+      int remoteTpSize,
+      int remoteTpRank,
+      List<PullEntry> entries,
+      WireLayout layout,
+      int remotePpSize,
+      long layoutId) {
+    this(
+        remoteHostname,
+        remotePort,
+        remoteTpSize,
+        remoteTpRank,
+        entries,
+        layout,
+        remotePpSize,
+        layoutId,
+        null,
+        false);
+  }
 
   /** Copies the list. */
   public PullRequest {

@@ -1,6 +1,7 @@
 package dev.mooncake4j.core.wire;
 
 import java.util.List;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -13,6 +14,7 @@ import org.jspecify.annotations.Nullable;
  * @param layoutId the layout that the prefiller keeps now, 64 bits, or 0
  * @param quiet whether nothing is being written any more for the requests that have failed; a field
  *     of ours that vLLM does not know and ignores
+ * @param digests of requests that are done, where they were asked for and could be taken; ours too
  */
 public record PullResponse(
     Status status,
@@ -20,7 +22,19 @@ public record PullResponse(
     @Nullable List<String> failed,
     @Nullable String message,
     long layoutId,
-    boolean quiet) {
+    boolean quiet,
+    Map<String, TransferDigest> digests) {
+
+  /** An answer without digests. */
+  public PullResponse(
+      Status status,
+      @Nullable List<String> ok,
+      @Nullable List<String> failed,
+      @Nullable String message,
+      long layoutId,
+      boolean quiet) {
+    this(status, ok, failed, message, layoutId, quiet, Map.of());
+  }
 
   /** What an answer is. */
   public enum Status {
@@ -45,8 +59,9 @@ public record PullResponse(
     }
   }
 
-  /** Copies the lists. */
+  /** Copies the collections. */
   public PullResponse {
+    digests = Map.copyOf(digests);
     ok = ok == null ? null : List.copyOf(ok);
     failed = failed == null ? null : List.copyOf(failed);
   }
@@ -86,6 +101,11 @@ public record PullResponse(
   /** Asks for the layout again. */
   public static PullResponse layoutMiss(String message) {
     return new PullResponse(Status.LAYOUT_MISS, null, null, message, 0, false);
+  }
+
+  /** This with digests. */
+  public PullResponse withDigests(Map<String, TransferDigest> taken) {
+    return new PullResponse(status, ok, failed, message, layoutId, quiet, taken);
   }
 
   /** Requests that are done. */

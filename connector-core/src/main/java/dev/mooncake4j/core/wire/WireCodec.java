@@ -2,6 +2,7 @@ package dev.mooncake4j.core.wire;
 
 import dev.mooncake4j.connector.BlockIds;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -32,7 +33,9 @@ public final class WireCodec {
             + (layout.sharedGroupIds.length > 0 ? 1 : 0)
             + (layout.rowOffsets.length > 0 ? 1 : 0)
             + (pull.remotePpSize() != 1 ? 1 : 0)
-            + (pull.layoutId() != 0 ? 1 : 0));
+            + (pull.layoutId() != 0 ? 1 : 0)
+            + (pull.fingerprint() != null ? 1 : 0)
+            + (pull.digest() ? 1 : 0));
     out.string("remote_hostname");
     out.string(pull.remoteHostname());
     out.string("remote_port");
@@ -51,6 +54,15 @@ public final class WireCodec {
     if (pull.layoutId() != 0) {
       out.string("layout_id");
       out.unsigned(pull.layoutId());
+    }
+    String fingerprint = pull.fingerprint();
+    if (fingerprint != null) {
+      out.string("kv_cache_fingerprint");
+      out.string(fingerprint);
+    }
+    if (pull.digest()) {
+      out.string("digest");
+      out.bool(true);
     }
     return out.toBytes();
   }
@@ -147,7 +159,8 @@ public final class WireCodec {
             + (failed != null ? 1 : 0)
             + (message != null ? 1 : 0)
             + (response.layoutId() != 0 ? 1 : 0)
-            + (response.quiet() ? 1 : 0));
+            + (response.quiet() ? 1 : 0)
+            + (response.digests().isEmpty() ? 0 : 1));
     out.string("status");
     out.integer(response.status().code());
     if (ok != null) {
@@ -169,6 +182,17 @@ public final class WireCodec {
     if (response.quiet()) {
       out.string("quiet");
       out.bool(true);
+    }
+    if (!response.digests().isEmpty()) {
+      out.string("digests");
+      out.mapHeader(response.digests().size());
+      response
+          .digests()
+          .forEach(
+              (requestId, digest) -> {
+                out.string(requestId);
+                digest.write(out);
+              });
     }
     return out.toBytes();
   }
@@ -195,6 +219,7 @@ public final class WireCodec {
     String text = null;
     long layoutId = 0;
     boolean quiet = false;
+    Map<String, TransferDigest> digests = Map.of();
     int fields = in.readMapHeader();
     for (int i = 0; i < fields; i++) {
       in.field("key");
@@ -207,6 +232,7 @@ public final class WireCodec {
         case "err_msg" -> text = in.readNil() ? null : in.readString();
         case "layout_id" -> layoutId = in.readBits();
         case "quiet" -> quiet = in.readBoolean();
+        case "digests" -> digests = readDigests(in);
         default -> in.skip();
       }
     }
@@ -215,7 +241,18 @@ public final class WireCodec {
       in.field("status");
       throw in.malformed("required field is missing");
     }
-    return new PullResponse(status, ok, failed, text, layoutId, quiet);
+    return new PullResponse(status, ok, failed, text, layoutId, quiet, digests);
+  }
+
+  private static Map<String, TransferDigest> readDigests(MessagePackReader in)
+      throws MalformedMessageException {
+    int n = in.readMapHeader();
+    Map<String, TransferDigest> digests = new HashMap<>();
+    for (int i = 0; i < n; i++) {
+      String requestId = in.readString();
+      digests.put(requestId, TransferDigest.read(in));
+    }
+    return digests;
   }
 
   private static PullResponse.Status status(MessagePackReader in) throws MalformedMessageException {
@@ -261,6 +298,8 @@ public final class WireCodec {
     private long[] rowOffsets = new long[0];
     private int ppSize = 1;
     private long layoutId;
+    private @Nullable String fingerprint;
+    private boolean digest;
     private @Nullable List<String> renew;
     private @Nullable List<String> release;
 
@@ -303,6 +342,8 @@ public final class WireCodec {
         case "registered_row_offsets" -> rowOffsets = in.readLongs(false);
         case "remote_pp_size" -> ppSize = in.readInt();
         case "layout_id" -> layoutId = in.readBits();
+        case "kv_cache_fingerprint" -> fingerprint = in.readNil() ? null : in.readString();
+        case "digest" -> digest = in.readBoolean();
         case RenewRequest.FIELD -> renew = List.of(in.readStrings());
         case ReleaseRequest.FIELD -> release = List.of(in.readStrings());
         default -> in.skip();
@@ -348,7 +389,9 @@ public final class WireCodec {
           required("req_blocks", entries),
           layout,
           ppSize,
-          layoutId);
+          layoutId,
+          fingerprint,
+          digest);
     }
 
     private <T> T required(String name, @Nullable T value) throws MalformedMessageException {

@@ -6,6 +6,7 @@ import dev.mooncake4j.connector.KvCacheSpec;
 import dev.mooncake4j.connector.KvConnectorException;
 import dev.mooncake4j.connector.RankLayout;
 import dev.mooncake4j.connector.spi.MemoryRange;
+import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.plan.LocalCache;
 import dev.mooncake4j.core.plan.TransferRegion;
 import dev.mooncake4j.core.wire.WireLayout;
@@ -20,6 +21,23 @@ final class LocalCaches {
     return layout.memories().stream()
         .map(m -> new MemoryRange(m.address(), m.length(), m.location()))
         .toList();
+  }
+
+  /**
+   * Refuses what cannot be read back.
+   *
+   * @throws KvConnectorException if it is not all host memory that every thread may read
+   */
+  static void checkReadable(KvCacheLayout layout, HostMemory readable) {
+    if (readable.size() < layout.memories().size()) {
+      throw new KvConnectorException(
+          "integrity_check is on, but of memories="
+              + layout.memories().size()
+              + " only readable="
+              + readable.size()
+              + " can be read: it needs host memory of a shared, automatic or global arena, leave"
+              + " integrity_check out for device memory");
+    }
   }
 
   static LocalCache cache(KvCacheLayout layout, RankLayout rank, KvCacheSpec spec) {

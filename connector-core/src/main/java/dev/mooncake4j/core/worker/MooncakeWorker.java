@@ -18,9 +18,11 @@ import dev.mooncake4j.connector.spi.TransferListener;
 import dev.mooncake4j.core.channel.SideChannel;
 import dev.mooncake4j.core.consumer.Consumer;
 import dev.mooncake4j.core.consumer.LocalEngine;
+import dev.mooncake4j.core.discovery.AllowedHosts;
 import dev.mooncake4j.core.discovery.Bootstrap;
 import dev.mooncake4j.core.discovery.PrefillerDirectory;
 import dev.mooncake4j.core.discovery.RankRegistration;
+import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.loop.EventLoop;
 import dev.mooncake4j.core.plan.LocalCache;
 import dev.mooncake4j.core.producer.EngineThreads;
@@ -31,6 +33,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -76,6 +79,7 @@ public final class MooncakeWorker implements KvWorker {
   private final SideChannel channel;
   private final @Nullable Producer producer;
   private final @Nullable Consumer consumer;
+  private final ThreadPoolExecutor reader;
   private final WorkerLoop loop;
   private final EventLoop events;
   private final SecureRandom random = new SecureRandom();
@@ -124,11 +128,16 @@ public final class MooncakeWorker implements KvWorker {
             ? new Producer(
                 events,
                 rank,
-                new Producer.Settings(config.abortRequestTimeout(), config.leaseDuration()),
+                new Producer.Settings(
+                    config.abortRequestTimeout(),
+                    config.leaseDuration(),
+                    config.kvCacheFingerprint(),
+                    AllowedHosts.of("peer_allowed_hosts", config.peerAllowedHosts())),
                 channel::reply,
                 results,
                 listener)
             : null;
+    this.reader = ArrivedReader.start("tp" + rank.tpRank());
     this.consumer =
         config.role().isConsumer()
             ? new Consumer(
@@ -138,7 +147,8 @@ public final class MooncakeWorker implements KvWorker {
                 new PrefillerDirectory(events, bootstrap),
                 channel,
                 results,
-                listener)
+                listener,
+                reader)
             : null;
     this.loop = new WorkerLoop(events, channel, producer, consumer);
     events.schedule(REPORT_NANOS, this::reportAndAgain);
@@ -175,10 +185,14 @@ public final class MooncakeWorker implements KvWorker {
   private void register(KvCacheLayout cacheLayout) {
     LocalCache cache = LocalCaches.cache(cacheLayout, rank, config.cacheSpec());
     List<MemoryRange> ranges = LocalCaches.ranges(cacheLayout);
+    HostMemory readable = HostMemory.of(cacheLayout.memories());
+    if (consumer != null && config.integrityCheck()) {
+      LocalCaches.checkReadable(cacheLayout, readable);
+    }
     engine.register(ranges);
     try {
       if (producer != null) {
-        attachProducer(producer, cache);
+        attachProducer(producer, cache, readable);
       }
       Consumer decoder = consumer;
       if (decoder != null) {
@@ -188,7 +202,8 @@ public final class MooncakeWorker implements KvWorker {
                 engine.port(),
                 cache,
                 LocalCaches.wire(cache),
-                LayoutId.draw(random));
+                LayoutId.draw(random),
+                readable);
         onLoop("attach the kv caches", () -> decoder.attach(local));
       }
       registered = true;
@@ -198,7 +213,7 @@ public final class MooncakeWorker implements KvWorker {
     }
   }
 
-  private void attachProducer(Producer prefiller, LocalCache cache) {
+  private void attachProducer(Producer prefiller, LocalCache cache, HostMemory readable) {
     EngineThreads engineThreads = threads;
     if (engineThreads == null) {
       engineThreads =
@@ -211,7 +226,7 @@ public final class MooncakeWorker implements KvWorker {
       threads = engineThreads;
     }
     EngineThreads attached = engineThreads;
-    onLoop("attach the kv caches", () -> attached.attach(prefiller, cache));
+    onLoop("attach the kv caches", () -> attached.attach(prefiller, cache, readable));
     if (!registrar.isRegistered()) {
       RankRegistration mine =
           new RankRegistration(
@@ -467,6 +482,7 @@ public final class MooncakeWorker implements KvWorker {
       }
       step("stop the loop", () -> stopLoop());
       step("close the engine", this::closeEngine);
+      reader.shutdownNow();
       results.close();
       lastStats = new WorkerStats(0, 0, 0, 0, 0, 0, 0, 0);
       listener.workerClosed(config.engineId());

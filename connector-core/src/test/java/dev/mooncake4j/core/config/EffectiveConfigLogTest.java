@@ -30,6 +30,9 @@ class EffectiveConfigLogTest {
             .leaseDuration(Duration.ofMillis(1500))
             .bootstrapServerAddress("h:1")
             .bootstrapAllowedHosts(List.of("*.b", "10.0.0.0/8"))
+            .peerAllowedHosts(List.of("p"))
+            .kvCacheFingerprint("Qwen bf16")
+            .integrityCheck(true)
             .bootstrapPort(2)
             .connectorTimeout(Duration.ofSeconds(4))
             .abortRequestTimeout(Duration.ofSeconds(5))
@@ -50,6 +53,8 @@ class EffectiveConfigLogTest {
                   + " host=10.0.0.1, master_host=10.0.0.2, num_workers=3, mooncake_protocol=tcp,"
                   + " device_name=a,b, kv_lease_duration=1.5s, bootstrap_server_address=h:1,"
                   + " bootstrap_allowed_hosts=[*.b, 10.0.0.0/8],"
+                  + " peer_allowed_hosts=[p], kv_cache_fingerprint=Qwen bf16,"
+                  + " integrity_check=true,"
                   + " bootstrap_port=2, connector_timeout=4.0s, abort_request_timeout=5.0s,"
                   + " cache_spec="
                   + KvCacheSpec.fullAttention(32)

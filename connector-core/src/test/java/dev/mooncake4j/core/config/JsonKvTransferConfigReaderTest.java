@@ -56,7 +56,9 @@ class JsonKvTransferConfigReaderTest {
              "kv_connector_extra_config": {
                "num_workers": 3, "mooncake_protocol": "tcp", "device_name": "mlx5_0, mlx5_1",
                "kv_lease_duration": 2.5, "bootstrap_server_address": "[fd00::1]:8998",
-               "bootstrap_allowed_hosts": ["10.0.0.0/8", "*.cluster.local"]}}
+               "bootstrap_allowed_hosts": ["10.0.0.0/8", "*.cluster.local"],
+               "peer_allowed_hosts": ["10.1.0.0/16"], "kv_cache_fingerprint": "Qwen bf16",
+               "integrity_check": true}}
             """);
 
     assertThat(config.connectorName()).isEqualTo("Other");
@@ -68,6 +70,9 @@ class JsonKvTransferConfigReaderTest {
     assertThat(config.leaseDuration()).isEqualTo(Duration.ofMillis(2500));
     assertThat(config.bootstrapServerAddress()).isEqualTo("[fd00::1]:8998");
     assertThat(config.bootstrapAllowedHosts()).containsExactly("10.0.0.0/8", "*.cluster.local");
+    assertThat(config.peerAllowedHosts()).containsExactly("10.1.0.0/16");
+    assertThat(config.kvCacheFingerprint()).isEqualTo("Qwen bf16");
+    assertThat(config.integrityCheck()).isTrue();
   }
 
   @ParameterizedTest
@@ -213,6 +218,12 @@ class JsonKvTransferConfigReaderTest {
         "\"kv_lease_duration\": 1e400",
         "\"kv_lease_duration\": 1e-999999999",
         "\"kv_lease_duration\": 123456789012345678901234567890",
+        "\"peer_allowed_hosts\": \"host\"",
+        "\"peer_allowed_hosts\": [\" \"]",
+        "\"kv_cache_fingerprint\": 1",
+        "\"kv_cache_fingerprint\": \" \"",
+        "\"integrity_check\": \"true\"",
+        "\"integrity_check\": 1",
         "\"bootstrap_allowed_hosts\": \"host\"",
         "\"bootstrap_allowed_hosts\": {}",
         "\"bootstrap_allowed_hosts\": [\"host\", 1]",

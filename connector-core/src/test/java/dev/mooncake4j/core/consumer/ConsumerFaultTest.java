@@ -94,13 +94,22 @@ class ConsumerFaultTest {
   }
 
   @Test
-  void aBootstrapServerThatNeverAnswersIsWaitedForAsLongAsAPrefiller() {
+  void aBootstrapServerThatNeverAnswersIsWaitedForAsLongAsItCouldTakeToAnswer() {
     rig.bootstrap().answerAlways(null);
     decoder.pull("d", "t", 1);
-    rig.advanceSeconds(89.9);
+    rig.advanceSeconds(10);
+    decoder.pull("d2", "t2", 2);
+    rig.advanceSeconds(4.9);
     assertThat(decoder.ends()).isEmpty();
     rig.advanceSeconds(0.2);
-    failure(FailureStage.BOOTSTRAP);
+    assertThat(failure(FailureStage.BOOTSTRAP).reason())
+        .contains(CoreRig.BOOTSTRAP)
+        .contains("seconds=15");
+    // The second joined the same question, and has its own time.
+    rig.advanceSeconds(9.8);
+    assertThat(decoder.ends()).isEmpty();
+    rig.advanceSeconds(0.2);
+    assertThat(decoder.onlyFailure().requestId()).isEqualTo("d2");
     // An answer that comes all the same starts nothing.
     rig.bootstrap().answer(CoreRig.engineAt(prefiller.address()));
     rig.settle();
@@ -123,6 +132,33 @@ class ConsumerFaultTest {
     decoder.pull("d", "t", 1);
     rig.settle();
     assertThat(failure(FailureStage.BOOTSTRAP).reason()).contains("not all its ranks");
+  }
+
+  @Test
+  void anAddressThatMayNotBeConnectedToIsRefused() {
+    rig.bootstrap().answerAlways(List.of(CoreRig.engineAt("tcp://169.254.169.254:80")));
+    decoder.pull("d", "t", 1);
+    rig.settle();
+    assertThat(failure(FailureStage.BOOTSTRAP).reason())
+        .contains("169.254.169.254")
+        .contains("peer_allowed_hosts");
+    decoder.pull("d", "t");
+    rig.settle();
+    assertThat(rig.network().connections()).isEmpty();
+  }
+
+  @Test
+  void oneThatHasMovedWhereItMayNotBeIsNotFollowed() {
+    prefiller.die();
+    rig.bootstrap().answerAlways(null);
+    decoder.pull("d", "t", 1);
+    rig.settle();
+    rig.bootstrap().answer(CoreRig.engineAt(prefiller.address()));
+    rig.settle();
+    rig.bootstrap().answer(CoreRig.engineAt("tcp://[fe80::1]:80"));
+    rig.settle();
+    failure(FailureStage.SIDE_CHANNEL);
+    assertThat(rig.network().connections()).isEmpty();
   }
 
   @Test
@@ -205,7 +241,7 @@ class ConsumerFaultTest {
     decoder.pull("d", "t", 1);
     rig.settle();
     rig.bootstrap().answer(CoreRig.engineAt(prefiller.address()));
-    rig.advanceSeconds(95);
+    rig.advanceSeconds(15.1);
     failure(FailureStage.SIDE_CHANNEL);
     rig.bootstrap().answer(CoreRig.engineAt(prefiller.address()));
     rig.settle();

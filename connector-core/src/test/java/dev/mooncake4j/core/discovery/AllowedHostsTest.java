@@ -15,10 +15,11 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** A decoder asks at no host that it is not to ask. */
 class AllowedHostsTest {
-  private static final AllowedHosts ANY = AllowedHosts.of(List.of());
+  private static final String KEY = "bootstrap_allowed_hosts";
+  private static final AllowedHosts ANY = AllowedHosts.of(KEY, List.of());
   private static final AllowedHosts SOME =
       AllowedHosts.of(
-          List.of("Prefiller-1", "*.cluster.local", "10.2.0.0/15", "192.0.2.7", "fd00::/8"));
+          KEY, List.of("Prefiller-1", "*.cluster.local", "10.2.0.0/15", "192.0.2.7", "fd00::/8"));
 
   @ParameterizedTest
   @ValueSource(
@@ -93,8 +94,8 @@ class AllowedHostsTest {
 
   @Test
   void aLinkLocalAddressIsAskedWhereItIsListed() {
-    assertThat(AllowedHosts.of(List.of("169.254.7.7")).allow("169.254.7.7")).isTrue();
-    assertThat(AllowedHosts.of(List.of("0.0.0.0/0", "::/0")).allow("169.254.7.7")).isTrue();
+    assertThat(AllowedHosts.of(KEY, List.of("169.254.7.7")).allow("169.254.7.7")).isTrue();
+    assertThat(AllowedHosts.of(KEY, List.of("0.0.0.0/0", "::/0")).allow("169.254.7.7")).isTrue();
   }
 
   @Test
@@ -102,6 +103,7 @@ class AllowedHostsTest {
     assertThatThrownBy(
             () ->
                 AllowedHosts.of(
+                    KEY,
                     List.of(
                         "http://h",
                         "h:80",

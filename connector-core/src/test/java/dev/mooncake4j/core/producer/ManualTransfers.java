@@ -3,10 +3,13 @@ package dev.mooncake4j.core.producer;
 import dev.mooncake4j.connector.spi.DescriptorList;
 import dev.mooncake4j.connector.spi.TransferEngine;
 import dev.mooncake4j.connector.spi.WriteResult;
+import dev.mooncake4j.core.integrity.Digests;
+import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.plan.BlockRuns;
 import dev.mooncake4j.core.plan.LocalCache;
 import dev.mooncake4j.core.plan.PlanException;
 import dev.mooncake4j.core.producer.TransferJob.Outcome;
+import dev.mooncake4j.core.wire.TransferDigest;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -39,8 +42,8 @@ public final class ManualTransfers implements TransferRunner {
   }
 
   /** Has a producer serve pulls from a cache through these transfers. */
-  public void attach(Producer producer, LocalCache cache) {
-    producer.attach(cache, this);
+  public void attach(Producer producer, LocalCache cache, HostMemory memory) {
+    producer.attach(cache, memory, this);
   }
 
   @Override
@@ -95,6 +98,7 @@ public final class ManualTransfers implements TransferRunner {
     private final TransferJob job;
     private final Consumer<Outcome> done;
     private final @Nullable String[] failures;
+    private final @Nullable TransferDigest[] digests;
     private final List<long[]> copies = new ArrayList<>();
     private int written;
     private long bytes;
@@ -103,12 +107,19 @@ public final class ManualTransfers implements TransferRunner {
       this.job = job;
       this.done = done;
       this.failures = new @Nullable String[job.parts().size()];
+      this.digests = new @Nullable TransferDigest[job.parts().size()];
+      HostMemory digested = job.digested();
       BlockRuns runs = new BlockRuns();
       try (DescriptorList list = new DescriptorList()) {
         for (int i = 0; i < failures.length; i++) {
           TransferJob.Part part = job.parts().get(i);
+          int from = list.size();
           try {
+            list.fence();
             job.plan().plan(part.local(), part.remote(), runs, list);
+            if (digested != null) {
+              digests[i] = Digests.ofSources(digested, list, from, list.size());
+            }
           } catch (PlanException e) {
             failures[i] = e.getMessage();
           }
@@ -154,7 +165,9 @@ public final class ManualTransfers implements TransferRunner {
     public void complete() {
       write(left());
       if (underWay.contains(this)) {
-        end(new Outcome(Arrays.asList(failures), false, 1_000, bytes, written));
+        end(
+            new Outcome(
+                Arrays.asList(failures), false, 1_000, bytes, written, Arrays.asList(digests)));
       }
     }
 

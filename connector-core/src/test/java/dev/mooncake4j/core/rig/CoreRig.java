@@ -4,6 +4,7 @@ import dev.mooncake4j.connector.ConnectorConfig;
 import dev.mooncake4j.connector.KvRole;
 import dev.mooncake4j.connector.RankLayout;
 import dev.mooncake4j.connector.spi.EngineConfig;
+import dev.mooncake4j.core.discovery.AllowedHosts;
 import dev.mooncake4j.core.discovery.EngineAddresses;
 import dev.mooncake4j.core.loop.EventLoop;
 import dev.mooncake4j.core.producer.ManualTransfers.WriteWatch;
@@ -39,7 +40,7 @@ public final class CoreRig implements AutoCloseable {
   private final FakeNetwork network = new FakeNetwork();
   private final FakeBootstrap bootstrap = new FakeBootstrap();
   private final InMemoryNetwork engines = new InMemoryNetwork();
-  private final Arena arena = Arena.ofConfined();
+  private final Arena arena;
   private final List<RigPrefiller> prefillers = new ArrayList<>();
   private final List<RigDecoder> decoders = new ArrayList<>();
   private final List<Runnable> others = new ArrayList<>();
@@ -48,6 +49,8 @@ public final class CoreRig implements AutoCloseable {
   /** A rig of this shape, whose bootstrap server knows its prefiller and answers at once. */
   public CoreRig(RigOptions options) {
     this.options = options;
+    // A shared one can be read by other threads, and is slow to close.
+    this.arena = options.integrityCheck() ? Arena.ofShared() : Arena.ofConfined();
     for (int tp = 0; tp < options.prefillerTp(); tp++) {
       prefillers.add(
           new RigPrefiller(
@@ -55,7 +58,11 @@ public final class CoreRig implements AutoCloseable {
               new RankLayout(tp, options.prefillerTp(), 0, 1, 0),
               newCache(options.prefillerTp()),
               newEngine(),
-              new Producer.Settings(options.abortTimeout(), options.lease())));
+              new Producer.Settings(
+                  options.abortTimeout(),
+                  options.lease(),
+                  options.identity().prefiller(),
+                  AllowedHosts.of("peer_allowed_hosts", options.identity().allowedPeers()))));
     }
     for (int tp = 0; tp < options.decoderTp(); tp++) {
       decoders.add(
@@ -77,7 +84,13 @@ public final class CoreRig implements AutoCloseable {
             .role(KvRole.CONSUMER)
             .host(RigPrefiller.HOST)
             .environment(Map.of())
+            .integrityCheck(options.integrityCheck())
+            .peerAllowedHosts(options.identity().allowedPeers())
             .abortRequestTimeout(options.abortTimeout());
+    String fingerprint = options.identity().decoder();
+    if (fingerprint != null) {
+      builder.kvCacheFingerprint(fingerprint);
+    }
     Duration lease = options.lease();
     return lease == null ? builder.build() : builder.leaseDuration(lease).build();
   }

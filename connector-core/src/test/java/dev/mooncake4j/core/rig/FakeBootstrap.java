@@ -3,6 +3,7 @@ package dev.mooncake4j.core.rig;
 import dev.mooncake4j.core.discovery.Bootstrap;
 import dev.mooncake4j.core.discovery.EngineAddresses;
 import dev.mooncake4j.core.discovery.RankRegistration;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -18,7 +19,10 @@ public final class FakeBootstrap implements Bootstrap {
   private @Nullable RuntimeException queryFailure;
   private @Nullable RuntimeException registerFailure;
   private @Nullable CompletableFuture<Void> blocked;
+  private List<EngineAddresses> lastKnown = List.of();
+  private LookAnswer lookAnswer = LookAnswer.AS_KNOWN;
   private int asked;
+  private int looks;
 
   private record Question(String address, CompletableFuture<List<EngineAddresses>> answer) {}
 
@@ -28,6 +32,43 @@ public final class FakeBootstrap implements Bootstrap {
   /** From now on it knows these engines and says so at once; {@code null} waits to be told. */
   public synchronized void answerAlways(@Nullable List<EngineAddresses> engines) {
     always = engines;
+    if (engines != null) {
+      lastKnown = engines;
+    }
+  }
+
+  /** What a look comes to. */
+  public enum LookAnswer {
+    /** The engines that were told last. */
+    AS_KNOWN,
+    /** No engine. */
+    NONE,
+    /** No answer in time. */
+    FAILED,
+    /** Not even that. */
+    NEVER
+  }
+
+  /** From now on looks come to this. */
+  public synchronized void answerLooks(LookAnswer answer) {
+    lookAnswer = answer;
+  }
+
+  /** Looks so far. */
+  public synchronized int looks() {
+    return looks;
+  }
+
+  @Override
+  public synchronized CompletionStage<List<EngineAddresses>> look(
+      String bootstrapAddress, Duration patience) {
+    looks++;
+    return switch (lookAnswer) {
+      case AS_KNOWN -> CompletableFuture.completedStage(lastKnown);
+      case NONE -> CompletableFuture.completedStage(List.of());
+      case FAILED -> CompletableFuture.failedStage(new IllegalStateException("no answer"));
+      case NEVER -> new CompletableFuture<>();
+    };
   }
 
   /** From now on {@link #query} itself throws. */
@@ -42,6 +83,9 @@ public final class FakeBootstrap implements Bootstrap {
 
   /** Answers every question that is open. */
   public void answer(EngineAddresses... engines) {
+    synchronized (this) {
+      lastKnown = List.of(engines);
+    }
     for (Question question : takeOpen()) {
       question.answer().complete(List.of(engines));
     }

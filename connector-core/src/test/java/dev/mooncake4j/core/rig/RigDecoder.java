@@ -9,6 +9,7 @@ import dev.mooncake4j.connector.StepResult;
 import dev.mooncake4j.core.consumer.Consumer;
 import dev.mooncake4j.core.consumer.LocalEngine;
 import dev.mooncake4j.core.discovery.PrefillerDirectory;
+import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.loop.EventLoop;
 import dev.mooncake4j.core.plan.LocalCache;
 import dev.mooncake4j.core.results.ResultQueue;
@@ -16,6 +17,7 @@ import dev.mooncake4j.core.worker.LoopDriver;
 import dev.mooncake4j.testkit.InMemoryTransferEngine;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** One decoder rank in a test's hand. */
 public final class RigDecoder {
@@ -29,6 +31,7 @@ public final class RigDecoder {
   private final PrefillerDirectory directory;
   private final Consumer consumer;
   private final LoopDriver driver;
+  private @Nullable List<Runnable> heldReads;
   private long nextLayoutId = 101;
 
   RigDecoder(
@@ -43,7 +46,8 @@ public final class RigDecoder {
     this.loop = new EventLoop(rig.clock());
     this.channel = rig.network().channel();
     this.directory = new PrefillerDirectory(loop, rig.bootstrap());
-    this.consumer = new Consumer(loop, rank, config, directory, channel, results, listener);
+    this.consumer =
+        new Consumer(loop, rank, config, directory, channel, results, listener, this::onReader);
     this.driver = new LoopDriver(loop, channel, null, consumer);
     engine.register(cache.ranges());
     attach();
@@ -53,8 +57,36 @@ public final class RigDecoder {
   public void attach() {
     LocalCache local = cache.local(rank, RigOptions.SPEC);
     consumer.attach(
-        new LocalEngine(engine.host(), engine.port(), local, LoopDriver.wire(local), nextLayoutId));
+        new LocalEngine(
+            engine.host(),
+            engine.port(),
+            local,
+            LoopDriver.wire(local),
+            nextLayoutId,
+            HostMemory.of(cache.layout().memories())));
     nextLayoutId += 2;
+  }
+
+  private void onReader(Runnable read) {
+    if (heldReads == null) {
+      read.run();
+    } else {
+      heldReads.add(read);
+    }
+  }
+
+  /** From now on nothing that has arrived is read until {@link #read}. */
+  public void holdReads() {
+    heldReads = new ArrayList<>();
+  }
+
+  /** Reads what was held. */
+  public void read() {
+    List<Runnable> held = heldReads;
+    heldReads = null;
+    if (held != null) {
+      held.forEach(Runnable::run);
+    }
   }
 
   /** One turn of its loop. */

@@ -5,6 +5,7 @@ import dev.mooncake4j.connector.RankLayout;
 import dev.mooncake4j.connector.StepPlan;
 import dev.mooncake4j.connector.StepResult;
 import dev.mooncake4j.connector.StepResult.SendEnd;
+import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.loop.EventLoop;
 import dev.mooncake4j.core.producer.ManualTransfers;
 import dev.mooncake4j.core.producer.Producer;
@@ -53,7 +54,8 @@ public final class RigPrefiller {
 
   /** Its caches are registered. */
   public void attach() {
-    transfers.attach(producer, cache.local(rank, RigOptions.SPEC));
+    transfers.attach(
+        producer, cache.local(rank, RigOptions.SPEC), HostMemory.of(cache.layout().memories()));
   }
 
   /** Its side channel, {@code tcp://host:port}. */

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.mooncake4j.core.producer.ManualTransfers.Transfer;
 import dev.mooncake4j.core.rig.CoreRig;
+import dev.mooncake4j.core.rig.FakeBootstrap.LookAnswer;
 import dev.mooncake4j.core.rig.FakeConnection;
 import dev.mooncake4j.core.rig.RigOptions;
 import java.time.Duration;
@@ -65,7 +66,15 @@ final class Schedule implements AutoCloseable {
     int prefillerTp = random.nextInt(4) == 0 ? 2 : 1;
     int decoderTp = random.nextInt(4) == 0 ? 2 : 1;
     Duration lease = random.nextInt(3) == 0 ? Duration.ofSeconds(12) : null;
-    rig = new CoreRig(new RigOptions(ABORT, lease, prefillerTp, decoderTp, BLOCKS));
+    boolean checked = random.nextInt(3) == 0;
+    rig =
+        new CoreRig(
+            RigOptions.defaults()
+                .withAbortTimeout(ABORT)
+                .withLease(lease)
+                .withRanks(prefillerTp, decoderTp)
+                .withBlocks(BLOCKS)
+                .withIntegrityCheck(checked));
     for (int i = 0; i < prefillerTp; i++) {
       prefillers.add(new PrefillServer(rig.prefiller(i)));
     }
@@ -289,16 +298,21 @@ final class Schedule implements AutoCloseable {
     if (faults == 0) {
       return;
     }
+    List<LookAnswer> all = List.of(LookAnswer.values());
+    LookAnswer looks = all.get(random.nextInt(all.size()));
+    trace("looks " + looks);
+    rig.bootstrap().answerLooks(looks);
     int fault = random.nextInt(4);
     trace("bootstrap " + (fault == 0 ? "knows nothing" : fault == 1 ? "is away" : "is there"));
     switch (fault) {
       case 0 -> rig.bootstrap().answerAlways(List.of());
       case 1 -> rig.bootstrap().failQueries(new IllegalStateException("made to fail"));
-      default -> mendBootstrap();
+      default -> mendBootstrap(looks);
     }
   }
 
-  private void mendBootstrap() {
+  private void mendBootstrap(LookAnswer looks) {
+    rig.bootstrap().answerLooks(looks);
     rig.bootstrap().failQueries(null);
     rig.bootstrap().answerAlways(List.of(rig.addresses()));
   }
@@ -346,7 +360,7 @@ final class Schedule implements AutoCloseable {
 
   private void comeToRest() {
     unstall();
-    mendBootstrap();
+    mendBootstrap(LookAnswer.AS_KNOWN);
     rig.network().connections().forEach(FakeConnection::release);
     for (Planned transfer : planned) {
       if (transfer.announced && !transfer.readied) {

@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
@@ -67,6 +68,54 @@ class WireCodecTest {
             PullResponse.error("no", 3),
             PullResponse.layoutMiss("which?"))) {
       assertThat(WireCodec.decodeResponse(WireCodec.encode(response))).isEqualTo(response);
+    }
+  }
+
+  @Test
+  void whatOursAddToAPullIsLeftOutUnlessItIsSet() throws MalformedMessageException {
+    PullRequest plain =
+        new PullRequest(
+            "h",
+            1,
+            1,
+            0,
+            List.of(new PullEntry("d", "t", BlockIds.of(1, 2))),
+            TWO_REGIONS,
+            1,
+            7,
+            null,
+            false);
+    String bytes = new String(WireCodec.encode(plain), StandardCharsets.ISO_8859_1);
+    assertThat(bytes).doesNotContain("fingerprint").doesNotContain("digest");
+    PullRequest both =
+        new PullRequest("h", 1, 1, 0, plain.entries(), TWO_REGIONS, 1, 7, "Qwen2.5-7B bf16", true);
+    PullRequest read = (PullRequest) WireCodec.decodeRequest(WireCodec.encode(both));
+    assertThat(read.fingerprint()).isEqualTo("Qwen2.5-7B bf16");
+    assertThat(read.digest()).isTrue();
+    assertThat(read.layoutId()).isEqualTo(7);
+  }
+
+  @Test
+  void digestsAreReadAsTheyWere() throws MalformedMessageException {
+    PullResponse response =
+        PullResponse.finished(List.of("a", "b"), List.of(), null, 7)
+            .withDigests(
+                Map.of(
+                    "a",
+                    new TransferDigest(0xffff_ffffL, new long[] {0x7fff_0000_0000L, 1L << 33}),
+                    "b",
+                    new TransferDigest(0, new long[0])));
+    assertThat(WireCodec.decodeResponse(WireCodec.encode(response))).isEqualTo(response);
+  }
+
+  @Test
+  void aDigestOfAnotherShapeIsMalformed() {
+    for (String digest : List.of("9101", "930190c0", "92019101", "9201c0", "92a0" + "90", "01")) {
+      // {"status": 0, "digests": {"a": …}}
+      String message = "82a6" + hex("status") + "00a7" + hex("digests") + "81a161" + digest;
+      assertThatThrownBy(() -> WireCodec.decodeResponse(HexFormat.of().parseHex(message)))
+          .isInstanceOf(MalformedMessageException.class)
+          .hasMessageContaining("digests");
     }
   }
 
