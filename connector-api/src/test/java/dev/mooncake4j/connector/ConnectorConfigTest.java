@@ -79,6 +79,7 @@ class ConnectorConfigTest {
             .abortRequestTimeout(Duration.ofDays(1))
             .cacheSpec(spec)
             .engineLibrary(Path.of("engine.so"))
+            .sharedSecret("0123456789abcdef")
             .extra("key", 7)
             .build();
     assertThat(config)
@@ -101,6 +102,7 @@ class ConnectorConfigTest {
                 Duration.ofDays(1),
                 spec,
                 Path.of("engine.so"),
+                SharedSecret.of("0123456789abcdef"),
                 Map.of("key", 7)));
   }
 
@@ -289,6 +291,7 @@ class ConnectorConfigTest {
             config.connectorTimeout(),
             config.abortRequestTimeout(),
             config.cacheSpec(),
+            null,
             null,
             Map.of());
     devices.clear();
