@@ -35,8 +35,9 @@ final class WorkerRegistry {
    *
    * @param status the HTTP status that says so
    * @param detail the text that says why
+   * @param retryAfterSeconds after which it may be tried again, 0 where that is not known
    */
-  record Refused(int status, String detail) implements Outcome {}
+  record Refused(int status, String detail, int retryAfterSeconds) implements Outcome {}
 
   /**
    * It is not, for the workers at these addresses are in the way.
@@ -76,11 +77,32 @@ final class WorkerRegistry {
 
   private static final Registered REGISTERED = new Registered();
 
+  /** The successor of a server that is closing is there within that, or later. */
+  private static final int RETRY_AFTER_SECONDS = 5;
+
+  /** Guarded by this for changes. */
+  private volatile boolean draining;
+
   private volatile Snapshot snapshot = new Snapshot(QueryAnswer.EMPTY, QueryJson.EMPTY_COST);
 
   /** The last state. */
   Snapshot snapshot() {
     return snapshot;
+  }
+
+  /**
+   * From now on nobody new is taken; what is there stays.
+   *
+   * @return whether it was not so before
+   */
+  synchronized boolean drain() {
+    boolean first = !draining;
+    draining = true;
+    return first;
+  }
+
+  boolean isDraining() {
+    return draining;
   }
 
   /**
@@ -90,6 +112,13 @@ final class WorkerRegistry {
    */
   synchronized Outcome register(RegisterRequest worker, Set<String> gone) {
     EngineEntry entry = snapshot.answer().engines().get(worker.dpRank());
+    if (draining && !isPresent(entry, worker)) {
+      return new Refused(
+          503,
+          "the bootstrap server is closing and takes no more workers: register again when it has"
+              + " been started anew, or at another one",
+          RETRY_AFTER_SECONDS);
+    }
     EngineEntry next;
     if (entry == null) {
       next = newEntry(worker);
@@ -143,7 +172,8 @@ final class WorkerRegistry {
           503,
           "the registry is full: limit_bytes="
               + Json.MAX_ANSWER_BYTES
-              + "; start another bootstrap server for further engines");
+              + "; start another bootstrap server for further engines",
+          0);
     }
     snapshot = new Snapshot(withEntry(worker.dpRank(), next), cost);
     log.debug("registered {}", worker);
@@ -177,6 +207,12 @@ final class WorkerRegistry {
         tpRank,
         ppRank);
     return true;
+  }
+
+  private static boolean isPresent(@Nullable EngineEntry entry, RegisterRequest worker) {
+    return entry != null
+        && entry.engineId().equals(worker.engineId())
+        && worker.addr().equals(entry.addr(worker.tpRank(), worker.ppRank()));
   }
 
   private static int costOf(@Nullable EngineEntry entry) {

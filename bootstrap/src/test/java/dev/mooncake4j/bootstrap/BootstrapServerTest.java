@@ -343,7 +343,7 @@ class BootstrapServerTest {
         .isThrownBy(
             () ->
                 new BootstrapServerConfig(
-                    " ", 65536, Duration.ZERO, Duration.ofDays(2), 0, Duration.ofSeconds(-1)))
+                    " ", 65536, Duration.ZERO, Duration.ofDays(2), 0, Duration.ofSeconds(-1), null))
         .withMessageContainingAll(
             "host", "port=65536", "request_timeout", "idle_timeout", "max_connections=0", "probe");
     assertThatIllegalArgumentException()

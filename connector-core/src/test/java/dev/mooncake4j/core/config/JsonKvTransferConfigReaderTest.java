@@ -325,7 +325,7 @@ class JsonKvTransferConfigReaderTest {
     assertThat(refusal("{\"kv_role\":\"kv_both\",\"kv_connector_extra_config\":[]}").problems())
         .singleElement()
         .asString()
-        .contains("kv_connector_extra_config=[] is not an object");
+        .contains("kv_connector_extra_config is not an object");
   }
 
   @Test
