@@ -63,7 +63,25 @@ public final class BootstrapServer implements AutoCloseable {
    *     this host's; nothing stays behind then
    */
   public static BootstrapServer start(BootstrapServerConfig config) {
+    return start(new BootstrapServer(config), config);
+  }
+
+  /**
+   * As {@link #start(BootstrapServerConfig)}, of a prefiller that will register a worker at its own
+   * server: its data-parallel rank is kept for it until then. Workers of the engine that was there
+   * before the process was restarted may live on elsewhere and register again, and would be in its
+   * way.
+   *
+   * @param dpRank the rank, at least 0
+   * @param engineId the engine that it is kept for
+   */
+  public static BootstrapServer start(BootstrapServerConfig config, int dpRank, String engineId) {
     BootstrapServer server = new BootstrapServer(config);
+    server.registry.keep(dpRank, engineId);
+    return start(server, config);
+  }
+
+  private static BootstrapServer start(BootstrapServer server, BootstrapServerConfig config) {
     server.http.bind(new Router(server.registry, server.registrar, config.secret()));
     log.info("bootstrap server listening: host={}, port={}", config.host(), server.port());
     return server;

@@ -2,6 +2,7 @@ package dev.mooncake4j.bootstrap;
 
 import dev.mooncake4j.bootstrap.QueryAnswer.EngineEntry;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -83,11 +84,19 @@ final class WorkerRegistry {
   /** Guarded by this for changes. */
   private volatile boolean draining;
 
+  /** Data-parallel ranks kept for engines that have not registered yet. Guarded by this. */
+  private final Map<Integer, String> kept = new HashMap<>();
+
   private volatile Snapshot snapshot = new Snapshot(QueryAnswer.EMPTY, QueryJson.EMPTY_COST);
 
   /** The last state. */
   Snapshot snapshot() {
     return snapshot;
+  }
+
+  /** Keeps a data-parallel rank for an engine until its first worker has registered. */
+  synchronized void keep(int dpRank, String engineId) {
+    kept.put(dpRank, engineId);
   }
 
   /**
@@ -119,6 +128,10 @@ final class WorkerRegistry {
               + " been started anew, or at another one",
           RETRY_AFTER_SECONDS);
     }
+    String keptFor = kept.get(worker.dpRank());
+    if (keptFor != null && !keptFor.equals(worker.engineId())) {
+      return new Refused(400, mismatch(worker, keptFor), 0);
+    }
     EngineEntry next;
     if (entry == null) {
       next = newEntry(worker);
@@ -126,14 +139,7 @@ final class WorkerRegistry {
       List<String> alive = new ArrayList<>(entry.addrs());
       alive.removeAll(gone);
       if (!alive.isEmpty()) {
-        return new Occupied(
-            "Engine ID mismatch for dp_rank="
-                + worker.dpRank()
-                + ": expected "
-                + entry.engineId()
-                + ", got "
-                + worker.engineId(),
-            alive);
+        return new Occupied(mismatch(worker, entry.engineId()), alive);
       }
       log.info(
           "engine replaced, all its workers are gone: dp_rank={}, old engine_id={}, new engine_id={}",
@@ -176,6 +182,7 @@ final class WorkerRegistry {
           0);
     }
     snapshot = new Snapshot(withEntry(worker.dpRank(), next), cost);
+    kept.remove(worker.dpRank());
     log.debug("registered {}", worker);
     return REGISTERED;
   }
@@ -207,6 +214,15 @@ final class WorkerRegistry {
         tpRank,
         ppRank);
     return true;
+  }
+
+  private static String mismatch(RegisterRequest worker, String expected) {
+    return "Engine ID mismatch for dp_rank="
+        + worker.dpRank()
+        + ": expected "
+        + expected
+        + ", got "
+        + worker.engineId();
   }
 
   private static boolean isPresent(@Nullable EngineEntry entry, RegisterRequest worker) {

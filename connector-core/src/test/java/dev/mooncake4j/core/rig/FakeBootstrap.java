@@ -18,6 +18,7 @@ public final class FakeBootstrap implements Bootstrap {
   private @Nullable RuntimeException queryFailure;
   private @Nullable RuntimeException registerFailure;
   private @Nullable CompletableFuture<Void> blocked;
+  private @Nullable CompletableFuture<RankRegistration> asyncRegistration;
   private int asked;
 
   private record Question(String address, CompletableFuture<List<EngineAddresses>> answer) {}
@@ -87,6 +88,30 @@ public final class FakeBootstrap implements Bootstrap {
     Question question = new Question(bootstrapAddress, new CompletableFuture<>());
     open.add(question);
     return question.answer();
+  }
+
+  @Override
+  public CompletionStage<List<EngineAddresses>> queryOwn(String bootstrapAddress) {
+    return query(bootstrapAddress);
+  }
+
+  @Override
+  public synchronized CompletionStage<RankRegistration> registerAsync(
+      String bootstrapAddress, RankRegistration registration) {
+    if (registerFailure != null) {
+      return CompletableFuture.failedStage(registerFailure);
+    }
+    if (asyncRegistration != null) {
+      return asyncRegistration;
+    }
+    registered.add(registration);
+    return CompletableFuture.completedStage(registration);
+  }
+
+  /** From now on {@link #registerAsync} answers with this; {@code null} ends it. */
+  public synchronized void answerRegistrations(
+      @Nullable CompletableFuture<RankRegistration> answer) {
+    asyncRegistration = answer;
   }
 
   /**
