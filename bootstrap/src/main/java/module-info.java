@@ -1,6 +1,7 @@
 /** Where prefillers say at which addresses their workers listen, and decoders ask. */
 module dev.mooncake4j.bootstrap {
   requires static transitive org.jspecify;
+  requires transitive dev.mooncake4j.connector;
   requires java.net.http;
   requires org.slf4j;
   requires tools.jackson.core;

@@ -2,6 +2,7 @@ package dev.mooncake4j.bootstrap;
 
 import dev.mooncake4j.bootstrap.BootstrapException.Reason;
 import dev.mooncake4j.bootstrap.Exchange.Question;
+import dev.mooncake4j.connector.SharedSecret;
 import java.net.ProxySelector;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -107,16 +108,32 @@ public final class BootstrapClient implements AutoCloseable {
    *     Reason#INTERRUPTED}
    */
   public void register(URI server, RegisterRequest worker) {
-    HttpRequest request = post(BootstrapAddress.check(server), "/register", worker);
-    await(
-        begin(
-            new Question<>(
-                "register",
-                request,
-                body -> true,
-                ATTEMPTS,
-                config.requestTimeout(),
-                BootstrapClient::backOff)));
+    await(beginRegister(server, worker));
+  }
+
+  /**
+   * As {@link #register}, and returns at once; no thread waits meanwhile.
+   *
+   * @return completes on a thread of the client's, which must not be blocked, with the worker;
+   *     fails with a {@link BootstrapException} as {@link #register} does
+   */
+  public CompletionStage<RegisterRequest> registerAsync(URI server, RegisterRequest worker) {
+    try {
+      return beginRegister(server, worker).result().minimalCompletionStage();
+    } catch (BootstrapException e) {
+      return CompletableFuture.failedStage(e);
+    }
+  }
+
+  private Exchange<RegisterRequest> beginRegister(URI server, RegisterRequest worker) {
+    return begin(
+        new Question<>(
+            "register",
+            post(BootstrapAddress.check(server), "/register", worker),
+            body -> worker,
+            ATTEMPTS,
+            config.requestTimeout(),
+            BootstrapClient::backOff));
   }
 
   /**
@@ -151,7 +168,23 @@ public final class BootstrapClient implements AutoCloseable {
     } catch (BootstrapException e) {
       return CompletableFuture.failedStage(e);
     }
-    HttpRequest request = HttpRequest.newBuilder(server.resolve("/query")).GET().build();
+    return ask(server, attempts, timeout);
+  }
+
+  /**
+   * As {@link #query}, of a server that this process's own configuration names: the allow-list is
+   * not asked.
+   */
+  public CompletionStage<QueryAnswer> queryOwn(URI server) {
+    try {
+      return ask(BootstrapAddress.check(server), ATTEMPTS, config.requestTimeout());
+    } catch (BootstrapException e) {
+      return CompletableFuture.failedStage(e);
+    }
+  }
+
+  private CompletionStage<QueryAnswer> ask(URI server, int attempts, Duration timeout) {
+    HttpRequest request = request(server.resolve("/query")).GET().build();
     return begin(
             new Question<>(
                 "query", request, QueryJson::read, attempts, timeout, attempt -> QUERY_PAUSE))
@@ -201,7 +234,13 @@ public final class BootstrapClient implements AutoCloseable {
     }
   }
 
-  private static HttpRequest post(URI server, String path, RegisterRequest worker) {
+  private HttpRequest.Builder request(URI target) {
+    HttpRequest.Builder request = HttpRequest.newBuilder(target);
+    SharedSecret secret = config.secret();
+    return secret == null ? request : request.header("Authorization", Bearer.header(secret));
+  }
+
+  private HttpRequest post(URI server, String path, RegisterRequest worker) {
     byte[] body =
         Json.bytes(
             JsonNodeFactory.instance
@@ -211,7 +250,7 @@ public final class BootstrapClient implements AutoCloseable {
                 .put("tp_rank", worker.tpRank())
                 .put("pp_rank", worker.ppRank())
                 .put("addr", worker.addr()));
-    return HttpRequest.newBuilder(server.resolve(path))
+    return request(server.resolve(path))
         .header("Content-Type", "application/json")
         .POST(HttpRequest.BodyPublishers.ofByteArray(body))
         .build();

@@ -1,5 +1,6 @@
 package dev.mooncake4j.bootstrap;
 
+import dev.mooncake4j.connector.SharedSecret;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,12 +17,15 @@ import org.jspecify.annotations.Nullable;
  *     the address in lower case, an IPv6 literal without brackets, before anything is looked up
  * @param delayer runs time-outs and pauses, or {@code null} for a thread of the client's own
  * @param nanoTime monotonic nanoseconds, for the elapsed time in messages
+ * @param secret what is sent with each request, to any server that is asked, or {@code null} for
+ *     nothing
  */
 public record BootstrapClientConfig(
     Duration requestTimeout,
     Predicate<String> allowedHosts,
     @Nullable Delayer delayer,
-    LongSupplier nanoTime) {
+    LongSupplier nanoTime,
+    @Nullable SharedSecret secret) {
 
   /**
    * Checks the range.
@@ -38,21 +42,26 @@ public record BootstrapClientConfig(
 
   /** This time-out for each request; any host may be asked. */
   public static BootstrapClientConfig withTimeout(Duration requestTimeout) {
-    return new BootstrapClientConfig(requestTimeout, host -> true, null, System::nanoTime);
+    return new BootstrapClientConfig(requestTimeout, host -> true, null, System::nanoTime, null);
   }
 
   /** This with another {@link #allowedHosts()}. */
   public BootstrapClientConfig withAllowedHosts(Predicate<String> hosts) {
-    return new BootstrapClientConfig(requestTimeout, hosts, delayer, nanoTime);
+    return new BootstrapClientConfig(requestTimeout, hosts, delayer, nanoTime, secret);
   }
 
   /** This with another {@link #delayer()}. */
   public BootstrapClientConfig withDelayer(Delayer timer) {
-    return new BootstrapClientConfig(requestTimeout, allowedHosts, timer, nanoTime);
+    return new BootstrapClientConfig(requestTimeout, allowedHosts, timer, nanoTime, secret);
   }
 
   /** This with another {@link #nanoTime()}. */
   public BootstrapClientConfig withNanoTime(LongSupplier clock) {
-    return new BootstrapClientConfig(requestTimeout, allowedHosts, delayer, clock);
+    return new BootstrapClientConfig(requestTimeout, allowedHosts, delayer, clock, secret);
+  }
+
+  /** This with another {@link #secret()}. */
+  public BootstrapClientConfig withSecret(@Nullable SharedSecret sharedSecret) {
+    return new BootstrapClientConfig(requestTimeout, allowedHosts, delayer, nanoTime, sharedSecret);
   }
 }

@@ -21,11 +21,18 @@ import org.slf4j.LoggerFactory;
  * MooncakeConnector does, and besides {@code GET /health} and {@code POST /deregister}. One data-
  * parallel rank belongs to one engine, one rank of it to one address. A prefiller that comes back
  * under another engine id or address takes its former place in either of two ways: the former one
- * has deregistered in good order, or every former worker that is in the way refuses a TCP
- * connection, which the server tries then and there.
+ * has deregistered in good order, or every former worker that is in the way is known to be gone.
  *
- * <p>Thread-safe. It has one thread of its own, and some more while it tries former workers. There
- * is no access control, as in vLLM: bind it to a network that only the cluster reaches.
+ * <p>It knows that by trying, while the newcomer waits for its answer: it connects to the side
+ * channel of each worker that is in the way ({@code addr} as it was registered, all addresses of a
+ * name) and takes one for gone if its host refuses the connection at each of them. One that accepts
+ * is alive, and so is, to be safe, one that is silent for the probe's time-out (half a second),
+ * cannot be reached, or whose name does not resolve: then the newcomer gets vLLM's 400, after at
+ * most six times that time-out for one round of probes.
+ *
+ * <p>Thread-safe. It has one thread of its own, and some more while it tries former workers.
+ * Without {@linkplain BootstrapServerConfig#secret a shared secret} there is no access control, as
+ * in vLLM: bind it to a network that only the cluster reaches.
  */
 public final class BootstrapServer implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(BootstrapServer.class);
@@ -56,8 +63,26 @@ public final class BootstrapServer implements AutoCloseable {
    *     this host's; nothing stays behind then
    */
   public static BootstrapServer start(BootstrapServerConfig config) {
+    return start(new BootstrapServer(config), config);
+  }
+
+  /**
+   * As {@link #start(BootstrapServerConfig)}, of a prefiller that will register a worker at its own
+   * server: its data-parallel rank is kept for it until then. Workers of the engine that was there
+   * before the process was restarted may live on elsewhere and register again, and would be in its
+   * way.
+   *
+   * @param dpRank the rank, at least 0
+   * @param engineId the engine that it is kept for
+   */
+  public static BootstrapServer start(BootstrapServerConfig config, int dpRank, String engineId) {
     BootstrapServer server = new BootstrapServer(config);
-    server.http.bind(new Router(server.registry, server.registrar));
+    server.registry.keep(dpRank, engineId);
+    return start(server, config);
+  }
+
+  private static BootstrapServer start(BootstrapServer server, BootstrapServerConfig config) {
+    server.http.bind(new Router(server.registry, server.registrar, config.secret()));
     log.info("bootstrap server listening: host={}, port={}", config.host(), server.port());
     return server;
   }
@@ -116,6 +141,23 @@ public final class BootstrapServer implements AutoCloseable {
   public boolean deregister(RegisterRequest worker) {
     return registry.deregister(
         worker.engineId(), worker.dpRank(), worker.tpRank(), worker.ppRank(), worker.addr());
+  }
+
+  /**
+   * Takes no more workers: who registers gets 503, and may try again when another server is in this
+   * one's place. Decoders are answered on, so that requests under way find their prefiller, and
+   * workers may take their registration back. The first step of an end in good order; {@link
+   * #close} is the last. Returns at once; idempotent.
+   */
+  public void drain() {
+    if (registry.drain()) {
+      log.info("bootstrap server draining, no more workers are taken: port={}", port());
+    }
+  }
+
+  /** Whether {@link #drain} was called. {@code GET /health} says so too. */
+  public boolean isDraining() {
+    return registry.isDraining();
   }
 
   /** Who is registered now; never blocks. */

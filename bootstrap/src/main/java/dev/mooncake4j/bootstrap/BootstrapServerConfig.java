@@ -1,8 +1,10 @@
 package dev.mooncake4j.bootstrap;
 
+import dev.mooncake4j.connector.SharedSecret;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * How a bootstrap server listens, and how much it bears from its clients.
@@ -17,6 +19,8 @@ import java.util.List;
  * @param maxConnections connections open at a time, 1 to 65536; further ones get 503
  * @param probeTimeout how long one connect may take that finds out whether a former worker is gone;
  *     1 ms to a minute. All of them together get six times that
+ * @param secret what each request but those for its health must bring, or {@code null} to take all,
+ *     as vLLM's server does
  */
 public record BootstrapServerConfig(
     String host,
@@ -24,7 +28,8 @@ public record BootstrapServerConfig(
     Duration requestTimeout,
     Duration idleTimeout,
     int maxConnections,
-    Duration probeTimeout) {
+    Duration probeTimeout,
+    @Nullable SharedSecret secret) {
 
   /**
    * Checks the ranges.
@@ -61,37 +66,44 @@ public record BootstrapServerConfig(
         Duration.ofSeconds(10),
         Duration.ofSeconds(75),
         1024,
-        Duration.ofMillis(500));
+        Duration.ofMillis(500),
+        null);
   }
 
   /** This with another {@link #host()}. */
   public BootstrapServerConfig withHost(String address) {
     return new BootstrapServerConfig(
-        address, port, requestTimeout, idleTimeout, maxConnections, probeTimeout);
+        address, port, requestTimeout, idleTimeout, maxConnections, probeTimeout, secret);
   }
 
   /** This with another {@link #requestTimeout()}. */
   public BootstrapServerConfig withRequestTimeout(Duration timeout) {
     return new BootstrapServerConfig(
-        host, port, timeout, idleTimeout, maxConnections, probeTimeout);
+        host, port, timeout, idleTimeout, maxConnections, probeTimeout, secret);
   }
 
   /** This with another {@link #idleTimeout()}. */
   public BootstrapServerConfig withIdleTimeout(Duration timeout) {
     return new BootstrapServerConfig(
-        host, port, requestTimeout, timeout, maxConnections, probeTimeout);
+        host, port, requestTimeout, timeout, maxConnections, probeTimeout, secret);
   }
 
   /** This with another {@link #maxConnections()}. */
   public BootstrapServerConfig withMaxConnections(int connections) {
     return new BootstrapServerConfig(
-        host, port, requestTimeout, idleTimeout, connections, probeTimeout);
+        host, port, requestTimeout, idleTimeout, connections, probeTimeout, secret);
   }
 
   /** This with another {@link #probeTimeout()}. */
   public BootstrapServerConfig withProbeTimeout(Duration timeout) {
     return new BootstrapServerConfig(
-        host, port, requestTimeout, idleTimeout, maxConnections, timeout);
+        host, port, requestTimeout, idleTimeout, maxConnections, timeout, secret);
+  }
+
+  /** This with another {@link #secret()}. */
+  public BootstrapServerConfig withSecret(@Nullable SharedSecret sharedSecret) {
+    return new BootstrapServerConfig(
+        host, port, requestTimeout, idleTimeout, maxConnections, probeTimeout, sharedSecret);
   }
 
   static void check(String name, Duration value, Duration most, List<String> problems) {

@@ -51,6 +51,8 @@ final class Exchange<T> {
       Duration timeout,
       IntFunction<Duration> pause) {}
 
+  private static final int UNAUTHORIZED = 401;
+
   private final Question<T> question;
   private final HttpClient http;
   private final Executor executor;
@@ -192,7 +194,8 @@ final class Exchange<T> {
                   + ", attempts="
                   + number
                   + ", detail="
-                  + ErrorText.detail(response.body()),
+                  + ErrorText.detail(response.body())
+                  + (status == UNAUTHORIZED ? advice() : ""),
               question.request().uri().toString(),
               number,
               status,
@@ -204,6 +207,13 @@ final class Exchange<T> {
     } catch (MalformedAnswerException e) {
       result.completeExceptionally(malformed(number, String.valueOf(e.getMessage()), e));
     }
+  }
+
+  /** What to do where the server asks for another secret; the secret itself is never told. */
+  private String advice() {
+    return question.request().headers().firstValue("Authorization").isPresent()
+        ? "; the shared_secret set here is not the server's: set the same on both"
+        : "; no shared_secret is set here: set the server's";
   }
 
   private BootstrapException unreachable(int attempts, @Nullable Throwable cause) {

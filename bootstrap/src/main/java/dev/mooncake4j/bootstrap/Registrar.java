@@ -66,7 +66,7 @@ final class Registrar {
     if (!(outcome instanceof Occupied occupied)) {
       return CompletableFuture.completedFuture(outcome);
     }
-    Refused refused = new Refused(400, occupied.detail());
+    Refused refused = new Refused(400, occupied.detail(), 0);
     if (round == MAX_ROUNDS) {
       return CompletableFuture.completedFuture(refused);
     }

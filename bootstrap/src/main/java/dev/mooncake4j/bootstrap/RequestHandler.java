@@ -1,6 +1,7 @@
 package dev.mooncake4j.bootstrap;
 
 import dev.mooncake4j.bootstrap.Router.Answer;
+import dev.mooncake4j.bootstrap.Router.Header;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelFuture;
@@ -116,6 +117,12 @@ final class RequestHandler extends SimpleChannelInboundHandler<HttpObject>
       refuse(ctx, Answer.detail(505, "HTTP Version Not Supported"));
       return false;
     }
+    Answer refusal =
+        router.refusal(pathOf(head), head.headers().get(HttpHeaderNames.AUTHORIZATION));
+    if (refusal != null) {
+      refuse(ctx, refusal);
+      return false;
+    }
     if (HttpUtil.getContentLength(head, 0L) > MAX_BODY_BYTES) {
       refuse(ctx, tooLarge());
       return false;
@@ -149,17 +156,10 @@ final class RequestHandler extends SimpleChannelInboundHandler<HttpObject>
     // kernel.
     ctx.channel().config().setAutoRead(false);
     guard().answering();
-    String path;
-    try {
-      path = new QueryStringDecoder(complete.uri()).path();
-    } catch (IllegalArgumentException e) {
-      // A percent sign without its two digits: no path of ours.
-      path = "";
-    }
     CompletableFuture<Answer> made =
         router.route(
             complete.method().name(),
-            path,
+            pathOf(complete),
             complete.headers().get(HttpHeaderNames.CONTENT_TYPE),
             body.toByteArray());
     body = new ByteArrayOutputStream(0);
@@ -183,6 +183,15 @@ final class RequestHandler extends SimpleChannelInboundHandler<HttpObject>
             log.debug("answer dropped, the server is closed: channel={}", ctx.channel());
           }
         });
+  }
+
+  private static String pathOf(HttpRequest head) {
+    try {
+      return new QueryStringDecoder(head.uri()).path();
+    } catch (IllegalArgumentException e) {
+      // A percent sign without its two digits: no path of ours.
+      return "";
+    }
   }
 
   private void write(ChannelHandlerContext ctx, HttpRequest answered, Answer answer) {
@@ -269,8 +278,9 @@ final class RequestHandler extends SimpleChannelInboundHandler<HttpObject>
         .headers()
         .set(HttpHeaderNames.CONTENT_LENGTH, answer.body().length)
         .set(HttpHeaderNames.CONTENT_TYPE, HttpHeaderValues.APPLICATION_JSON);
-    if (answer.allow() != null) {
-      response.headers().set(HttpHeaderNames.ALLOW, answer.allow());
+    Header header = answer.header();
+    if (header != null) {
+      response.headers().set(header.name(), header.value());
     }
     if (!keepAlive) {
       response.headers().set(HttpHeaderNames.CONNECTION, HttpHeaderValues.CLOSE);

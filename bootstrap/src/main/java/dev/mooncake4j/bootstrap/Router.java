@@ -4,6 +4,7 @@ import dev.mooncake4j.bootstrap.WorkerRegistry.Occupied;
 import dev.mooncake4j.bootstrap.WorkerRegistry.Outcome;
 import dev.mooncake4j.bootstrap.WorkerRegistry.Refused;
 import dev.mooncake4j.bootstrap.WorkerRegistry.Registered;
+import dev.mooncake4j.connector.SharedSecret;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -27,12 +28,12 @@ final class Router {
   static final class Answer {
     private final int status;
     private final byte[] body;
-    private final @Nullable String allow;
+    private final @Nullable Header header;
 
-    private Answer(int status, byte[] body, @Nullable String allow) {
+    private Answer(int status, byte[] body, @Nullable Header header) {
       this.status = status;
       this.body = body;
-      this.allow = allow;
+      this.header = header;
     }
 
     /** {@code {"detail": …}}, as FastAPI reports. */
@@ -40,10 +41,10 @@ final class Router {
       return detail(status, JsonNodeFactory.instance.stringNode(detail), null);
     }
 
-    private static Answer detail(int status, JsonNode detail, @Nullable String allow) {
+    private static Answer detail(int status, JsonNode detail, @Nullable Header header) {
       ObjectNode node = JsonNodeFactory.instance.objectNode();
       node.set("detail", detail);
-      return new Answer(status, Json.bytes(node), allow);
+      return new Answer(status, Json.bytes(node), header);
     }
 
     int status() {
@@ -55,11 +56,14 @@ final class Router {
       return body;
     }
 
-    /** The {@code Allow} header, {@code null} for none. */
-    @Nullable String allow() {
-      return allow;
+    /** A header beside the usual ones, {@code null} for none. */
+    @Nullable Header header() {
+      return header;
     }
   }
+
+  /** A header of an answer. */
+  record Header(String name, String value) {}
 
   /** The one method of each path. */
   private static final Map<String, String> METHODS =
@@ -69,12 +73,41 @@ final class Router {
       new Answer(200, "{\"status\":\"ok\"}".getBytes(StandardCharsets.UTF_8), null);
   private static final Answer NOT_FOUND = Answer.detail(404, "Not Found");
 
+  private static final Answer DRAINING =
+      new Answer(200, "{\"status\":\"draining\"}".getBytes(StandardCharsets.UTF_8), null);
+
+  /** Says nothing of what is wrong with the secret that came. */
+  private static final Answer UNAUTHORIZED =
+      Answer.detail(
+          401,
+          JsonNodeFactory.instance.stringNode(
+              "this bootstrap server takes those alone who bring its shared secret, in the header"
+                  + " 'Authorization: Bearer SECRET': set shared_secret or MOONCAKE4J_SHARED_SECRET"
+                  + " to the server's"),
+          new Header("WWW-Authenticate", "Bearer"));
+
   private final WorkerRegistry registry;
   private final Registrar registrar;
+  private final @Nullable SharedSecret secret;
 
-  Router(WorkerRegistry registry, Registrar registrar) {
+  /** The endpoints of a server that asks for this secret, or for none. */
+  Router(WorkerRegistry registry, Registrar registrar, @Nullable SharedSecret secret) {
     this.registry = registry;
     this.registrar = registrar;
+    this.secret = secret;
+  }
+
+  /**
+   * Looks at a request's head alone: nothing more is read of one that may not come in.
+   *
+   * @param authorization the header, {@code null} if it is missing
+   * @return the refusal, or {@code null} where the request may come in
+   */
+  @Nullable Answer refusal(String path, @Nullable String authorization) {
+    SharedSecret asked = secret;
+    return asked == null || path.equals("/health") || Bearer.matches(asked, authorization)
+        ? null
+        : UNAUTHORIZED;
   }
 
   /**
@@ -92,14 +125,15 @@ final class Router {
     }
     if (!expected.equals(method)) {
       StringNode detail = JsonNodeFactory.instance.stringNode("Method Not Allowed");
-      return CompletableFuture.completedFuture(Answer.detail(405, detail, expected));
+      return CompletableFuture.completedFuture(
+          Answer.detail(405, detail, new Header("Allow", expected)));
     }
     return switch (path) {
       case "/register" -> register(contentType, body);
       case "/deregister" -> CompletableFuture.completedFuture(deregister(contentType, body));
       case "/query" ->
           CompletableFuture.completedFuture(new Answer(200, registry.snapshot().json(), null));
-      default -> CompletableFuture.completedFuture(OK);
+      default -> CompletableFuture.completedFuture(registry.isDraining() ? DRAINING : OK);
     };
   }
 
@@ -129,7 +163,13 @@ final class Router {
   private static Answer answerTo(Outcome outcome) {
     return switch (outcome) {
       case Registered r -> OK;
-      case Refused refused -> Answer.detail(refused.status(), refused.detail());
+      case Refused refused ->
+          Answer.detail(
+              refused.status(),
+              JsonNodeFactory.instance.stringNode(refused.detail()),
+              refused.retryAfterSeconds() == 0
+                  ? null
+                  : new Header("Retry-After", String.valueOf(refused.retryAfterSeconds())));
       case Occupied occupied -> Answer.detail(400, occupied.detail());
     };
   }

@@ -2,6 +2,7 @@ package dev.mooncake4j.bootstrap;
 
 import dev.mooncake4j.bootstrap.QueryAnswer.EngineEntry;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -35,8 +36,9 @@ final class WorkerRegistry {
    *
    * @param status the HTTP status that says so
    * @param detail the text that says why
+   * @param retryAfterSeconds after which it may be tried again, 0 where that is not known
    */
-  record Refused(int status, String detail) implements Outcome {}
+  record Refused(int status, String detail, int retryAfterSeconds) implements Outcome {}
 
   /**
    * It is not, for the workers at these addresses are in the way.
@@ -76,11 +78,40 @@ final class WorkerRegistry {
 
   private static final Registered REGISTERED = new Registered();
 
+  /** The successor of a server that is closing is there within that, or later. */
+  private static final int RETRY_AFTER_SECONDS = 5;
+
+  /** Guarded by this for changes. */
+  private volatile boolean draining;
+
+  /** Data-parallel ranks kept for engines that have not registered yet. Guarded by this. */
+  private final Map<Integer, String> kept = new HashMap<>();
+
   private volatile Snapshot snapshot = new Snapshot(QueryAnswer.EMPTY, QueryJson.EMPTY_COST);
 
   /** The last state. */
   Snapshot snapshot() {
     return snapshot;
+  }
+
+  /** Keeps a data-parallel rank for an engine until its first worker has registered. */
+  synchronized void keep(int dpRank, String engineId) {
+    kept.put(dpRank, engineId);
+  }
+
+  /**
+   * From now on nobody new is taken; what is there stays.
+   *
+   * @return whether it was not so before
+   */
+  synchronized boolean drain() {
+    boolean first = !draining;
+    draining = true;
+    return first;
+  }
+
+  boolean isDraining() {
+    return draining;
   }
 
   /**
@@ -90,6 +121,17 @@ final class WorkerRegistry {
    */
   synchronized Outcome register(RegisterRequest worker, Set<String> gone) {
     EngineEntry entry = snapshot.answer().engines().get(worker.dpRank());
+    if (draining && !isPresent(entry, worker)) {
+      return new Refused(
+          503,
+          "the bootstrap server is closing and takes no more workers: register again when it has"
+              + " been started anew, or at another one",
+          RETRY_AFTER_SECONDS);
+    }
+    String keptFor = kept.get(worker.dpRank());
+    if (keptFor != null && !keptFor.equals(worker.engineId())) {
+      return new Refused(400, mismatch(worker, keptFor), 0);
+    }
     EngineEntry next;
     if (entry == null) {
       next = newEntry(worker);
@@ -97,14 +139,7 @@ final class WorkerRegistry {
       List<String> alive = new ArrayList<>(entry.addrs());
       alive.removeAll(gone);
       if (!alive.isEmpty()) {
-        return new Occupied(
-            "Engine ID mismatch for dp_rank="
-                + worker.dpRank()
-                + ": expected "
-                + entry.engineId()
-                + ", got "
-                + worker.engineId(),
-            alive);
+        return new Occupied(mismatch(worker, entry.engineId()), alive);
       }
       log.info(
           "engine replaced, all its workers are gone: dp_rank={}, old engine_id={}, new engine_id={}",
@@ -143,9 +178,11 @@ final class WorkerRegistry {
           503,
           "the registry is full: limit_bytes="
               + Json.MAX_ANSWER_BYTES
-              + "; start another bootstrap server for further engines");
+              + "; start another bootstrap server for further engines",
+          0);
     }
     snapshot = new Snapshot(withEntry(worker.dpRank(), next), cost);
+    kept.remove(worker.dpRank());
     log.debug("registered {}", worker);
     return REGISTERED;
   }
@@ -177,6 +214,21 @@ final class WorkerRegistry {
         tpRank,
         ppRank);
     return true;
+  }
+
+  private static String mismatch(RegisterRequest worker, String expected) {
+    return "Engine ID mismatch for dp_rank="
+        + worker.dpRank()
+        + ": expected "
+        + expected
+        + ", got "
+        + worker.engineId();
+  }
+
+  private static boolean isPresent(@Nullable EngineEntry entry, RegisterRequest worker) {
+    return entry != null
+        && entry.engineId().equals(worker.engineId())
+        && worker.addr().equals(entry.addr(worker.tpRank(), worker.ppRank()));
   }
 
   private static int costOf(@Nullable EngineEntry entry) {

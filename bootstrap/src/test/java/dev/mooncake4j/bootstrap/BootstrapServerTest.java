@@ -338,12 +338,33 @@ class BootstrapServerTest {
   }
 
   @Test
+  void aRankIsKeptForTheEngineThatStartsTheServer() throws IOException {
+    try (BootstrapServer server =
+            BootstrapServer.start(BootstrapServerConfig.onPort(0).withHost("127.0.0.1"), 0, "new");
+        ServerSocket alive = sideChannel()) {
+      RawHttp.Response refusal =
+          RawHttp.postJson(
+              server.port(), "/register", ServerFixture.json(worker("old", 1, addr(alive))));
+      assertThat(refusal.status()).isEqualTo(400);
+      assertThat(refusal.json().get("detail").stringValue())
+          .isEqualTo("Engine ID mismatch for dp_rank=0: expected new, got old");
+      server.register(new RegisterRequest("old", 1, 0, 0, addr(alive)));
+      server.register(worker("new", 0, addr(alive)));
+      assertThat(server.query().engines()).hasSize(2);
+
+      assertThat(server.deregister(worker("new", 0, addr(alive)))).isTrue();
+      server.register(worker("old", 1, addr(alive)));
+      assertThat(server.query().engine("old")).as("kept until the first registration").isNotNull();
+    }
+  }
+
+  @Test
   void configurationTellsAllItsProblems() {
     assertThatIllegalArgumentException()
         .isThrownBy(
             () ->
                 new BootstrapServerConfig(
-                    " ", 65536, Duration.ZERO, Duration.ofDays(2), 0, Duration.ofSeconds(-1)))
+                    " ", 65536, Duration.ZERO, Duration.ofDays(2), 0, Duration.ofSeconds(-1), null))
         .withMessageContainingAll(
             "host", "port=65536", "request_timeout", "idle_timeout", "max_connections=0", "probe");
     assertThatIllegalArgumentException()

@@ -80,7 +80,7 @@ class RegistrarTest {
     assertThat(probes.get(1).addrs()).containsExactly("b");
     probes.get(1).verdict().complete(false);
     assertThat(newcomer.join())
-        .isEqualTo(new Refused(400, "Engine ID mismatch for dp_rank=0: expected old, got new"));
+        .isEqualTo(new Refused(400, "Engine ID mismatch for dp_rank=0: expected old, got new", 0));
     assertThat(registry.snapshot().answer().engine("old")).isNotNull();
   }
 
@@ -95,7 +95,7 @@ class RegistrarTest {
     assertThat(second).as("x has not been probed").isNotDone();
     probes.get(2).verdict().complete(false);
     assertThat(second.join())
-        .isEqualTo(new Refused(400, "Engine ID mismatch for dp_rank=0: expected x, got y"));
+        .isEqualTo(new Refused(400, "Engine ID mismatch for dp_rank=0: expected x, got y", 0));
   }
 
   @Test

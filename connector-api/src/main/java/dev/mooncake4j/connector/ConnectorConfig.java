@@ -45,6 +45,8 @@ import org.jspecify.annotations.Nullable;
  *     waits at most for its prefill
  * @param cacheSpec the shape of the model's KV cache
  * @param engineLibrary the engine library's file, or {@code null} to search for one
+ * @param sharedSecret what this process's bootstrap server and side channel ask for and what it
+ *     gives to others', or {@code null} for none, as vLLM has it; never shown
  * @param extra keys of {@code kv_connector_extra_config} that are not known here, as they came
  */
 public record ConnectorConfig(
@@ -68,6 +70,7 @@ public record ConnectorConfig(
     Duration abortRequestTimeout,
     KvCacheSpec cacheSpec,
     @Nullable Path engineLibrary,
+    @Nullable SharedSecret sharedSecret,
     Map<String, Object> extra) {
 
   /** Name of the connector that connector-core provides. */
@@ -142,6 +145,8 @@ public record ConnectorConfig(
     private @Nullable Duration abortRequestTimeout;
     private KvCacheSpec cacheSpec = KvCacheSpec.fullAttention(16);
     private @Nullable Path engineLibrary;
+    private @Nullable SharedSecret sharedSecret;
+    private boolean secretGiven;
     private Map<String, String> environment = System.getenv();
 
     private Builder() {}
@@ -328,6 +333,34 @@ public record ConnectorConfig(
       return this;
     }
 
+    /**
+     * {@code shared_secret}, {@code MOONCAKE4J_SHARED_SECRET}: 16 to 128 printable ASCII characters
+     * without spaces; default none. The same for all prefillers and decoders that are to work
+     * together, of which none can be a vLLM then.
+     */
+    public Builder sharedSecret(String secret) {
+      secretIsGivenOnce();
+      this.sharedSecret = SharedSecret.read("shared_secret", secret, problems);
+      return this;
+    }
+
+    /**
+     * {@code shared_secret_file}, {@code MOONCAKE4J_SHARED_SECRET_FILE}: the file that has the
+     * shared secret and nothing else but an end of line. Reads it.
+     */
+    public Builder sharedSecretFile(Path file) {
+      secretIsGivenOnce();
+      this.sharedSecret = SharedSecret.readFile("shared_secret_file", file.toString(), problems);
+      return this;
+    }
+
+    private void secretIsGivenOnce() {
+      if (secretGiven) {
+        problems.add("shared_secret is given twice, or as shared_secret_file too: give it once");
+      }
+      secretGiven = true;
+    }
+
     /** A key of {@code kv_connector_extra_config} that is not known here; kept as it is. */
     public Builder extra(String key, Object value) {
       extra.put(key, value);
@@ -352,6 +385,7 @@ public record ConnectorConfig(
         readJson(json, low, found);
       }
       EnvironmentSettings env = EnvironmentSettings.read(environment, found);
+      SharedSecret lowerSecret = low.secretGiven ? low.sharedSecret : env.sharedSecret();
       KvRole effectiveRole = role != null ? role : low.role;
       if (effectiveRole == null && found.stream().noneMatch(Builder::explainsRole)) {
         found.add("kv_role is not set: give kv_producer, kv_consumer or kv_both");
@@ -386,6 +420,7 @@ public record ConnectorConfig(
           or(abortRequestTimeout, env.abortRequestTimeout()),
           cacheSpec,
           engineLibrary,
+          secretGiven ? sharedSecret : lowerSecret,
           allExtra);
     }
 

@@ -5,12 +5,13 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** The environment variables of vLLM's MooncakeConnector, with their defaults. */
+/** The environment variables of vLLM's MooncakeConnector, with their defaults, and our own. */
 record EnvironmentSettings(
     @Nullable String host,
     int bootstrapPort,
     Duration connectorTimeout,
-    Duration abortRequestTimeout) {
+    Duration abortRequestTimeout,
+    @Nullable SharedSecret sharedSecret) {
 
   static EnvironmentSettings read(Map<String, String> env, List<String> problems) {
     String host = env.get("VLLM_HOST_IP");
@@ -24,7 +25,26 @@ record EnvironmentSettings(
         host,
         port(env, "VLLM_MOONCAKE_BOOTSTRAP_PORT", 8998, problems),
         seconds(env, "VLLM_MOONCAKE_CONNECTOR_TIMEOUT", 30, problems),
-        seconds(env, "VLLM_MOONCAKE_ABORT_REQUEST_TIMEOUT", 480, problems));
+        seconds(env, "VLLM_MOONCAKE_ABORT_REQUEST_TIMEOUT", 480, problems),
+        secret(env, problems));
+  }
+
+  private static @Nullable SharedSecret secret(Map<String, String> env, List<String> problems) {
+    String text = env.get("MOONCAKE4J_SHARED_SECRET");
+    String file = env.get("MOONCAKE4J_SHARED_SECRET_FILE");
+    boolean hasText = text != null && !text.isBlank();
+    boolean hasFile = file != null && !file.isBlank();
+    if (hasText && hasFile) {
+      problems.add(
+          "MOONCAKE4J_SHARED_SECRET and MOONCAKE4J_SHARED_SECRET_FILE are both set: set one");
+      return null;
+    }
+    if (file != null && hasFile) {
+      return SharedSecret.readFile("MOONCAKE4J_SHARED_SECRET_FILE", file, problems);
+    }
+    return text != null && hasText
+        ? SharedSecret.read("MOONCAKE4J_SHARED_SECRET", text, problems)
+        : null;
   }
 
   private static int port(

@@ -82,6 +82,7 @@ class ConnectorConfigTest {
             .abortRequestTimeout(Duration.ofDays(1))
             .cacheSpec(spec)
             .engineLibrary(Path.of("engine.so"))
+            .sharedSecret("0123456789abcdef")
             .extra("key", 7)
             .build();
     assertThat(config)
@@ -107,6 +108,7 @@ class ConnectorConfigTest {
                 Duration.ofDays(1),
                 spec,
                 Path.of("engine.so"),
+                SharedSecret.of("0123456789abcdef"),
                 Map.of("key", 7)));
   }
 
@@ -302,6 +304,7 @@ class ConnectorConfigTest {
             config.connectorTimeout(),
             config.abortRequestTimeout(),
             config.cacheSpec(),
+            null,
             null,
             Map.of());
     devices.clear();

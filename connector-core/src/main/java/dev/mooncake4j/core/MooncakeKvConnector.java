@@ -26,6 +26,7 @@ import dev.mooncake4j.core.report.TransferSummaryLog;
 import dev.mooncake4j.core.scheduler.MooncakeScheduler;
 import dev.mooncake4j.core.worker.Closing;
 import dev.mooncake4j.core.worker.MooncakeWorker;
+import dev.mooncake4j.core.worker.RegistrationPlace;
 import java.net.URI;
 import java.util.ArrayList;
 import java.util.List;
@@ -60,6 +61,14 @@ final class MooncakeKvConnector implements KvConnector {
     this.summary = new TransferSummaryLog(hooks.clock());
     this.listener = CompositeTransferListener.of(hooks.listener(), summary);
     EffectiveConfigLog.log(config);
+    if (config.sharedSecret() != null
+        && config.role().isConsumer()
+        && config.bootstrapAllowedHosts().isEmpty()) {
+      LOG.warn(
+          "shared_secret is set and bootstrap_allowed_hosts is not: the secret is sent to whichever"
+              + " host a request names in remote_bootstrap_addr; name the cluster's hosts there if"
+              + " clients of this decoder are not trusted");
+    }
   }
 
   @Override
@@ -106,7 +115,11 @@ final class MooncakeKvConnector implements KvConnector {
     try {
       server =
           BootstrapServer.start(
-              BootstrapServerConfig.onPort(config.bootstrapPort()).withHost(listenOn));
+              BootstrapServerConfig.onPort(config.bootstrapPort())
+                  .withHost(listenOn)
+                  .withSecret(config.sharedSecret()),
+              rank.dpRank(),
+              config.engineId());
     } catch (BootstrapException e) {
       throw new BootstrapUnavailableException(
           "the bootstrap server did not start, port="
@@ -126,7 +139,7 @@ final class MooncakeKvConnector implements KvConnector {
   private KvWorker startWorker(RankLayout rank) {
     HttpBootstrap client = bootstrap;
     if (client == null) {
-      client = new HttpBootstrap(config.connectorTimeout(), allowedHosts);
+      client = new HttpBootstrap(config.connectorTimeout(), allowedHosts, config.sharedSecret());
       bootstrap = client;
     }
     TransferEngine engine =
@@ -140,7 +153,7 @@ final class MooncakeKvConnector implements KvConnector {
                     hooks.clock()));
     SideChannel channel = null;
     try {
-      channel = new ZmtpSideChannel();
+      channel = new ZmtpSideChannel(config.sharedSecret());
       return new MooncakeWorker(
           config,
           hooks,
@@ -148,7 +161,7 @@ final class MooncakeKvConnector implements KvConnector {
           engine,
           channel,
           client,
-          registrationAddress(),
+          registrationPlace(),
           listener,
           summary::logIfDue,
           () -> forget(rank));
@@ -176,18 +189,19 @@ final class MooncakeKvConnector implements KvConnector {
   }
 
   /** Where prefiller ranks of this process register. */
-  private String registrationAddress() {
+  private RegistrationPlace registrationPlace() {
     String elsewhere = config.bootstrapServerAddress();
     if (elsewhere != null) {
-      return "http://" + elsewhere;
+      return RegistrationPlace.elsewhere("http://" + elsewhere);
     }
     String master = config.masterHost();
     if (server != null) {
       String own = isLoopback(config.host()) ? config.host() : "127.0.0.1";
-      return "http://" + HostAddresses.join(own, server.port());
+      return RegistrationPlace.here("http://" + HostAddresses.join(own, server.port()));
     }
-    return "http://"
-        + HostAddresses.join(master != null ? master : "127.0.0.1", config.bootstrapPort());
+    return RegistrationPlace.elsewhere(
+        "http://"
+            + HostAddresses.join(master != null ? master : "127.0.0.1", config.bootstrapPort()));
   }
 
   @Override
@@ -246,7 +260,20 @@ final class MooncakeKvConnector implements KvConnector {
     }
   }
 
+  /** First of all: a rank that registered now would find nobody soon. */
+  private void drainServer() {
+    lock.lock();
+    try {
+      if (server != null) {
+        server.drain();
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
   private void closeAll(List<KvWorker> open) {
+    drainServer();
     // Outside the lock: a worker that has closed says so here.
     for (KvWorker worker : open) {
       try {

@@ -3,11 +3,15 @@ package dev.mooncake4j.core;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.mooncake4j.bootstrap.BootstrapServer;
+import dev.mooncake4j.bootstrap.BootstrapServerConfig;
 import dev.mooncake4j.connector.BlockIds;
 import dev.mooncake4j.connector.BootstrapUnavailableException;
 import dev.mooncake4j.connector.ConnectorConfig;
 import dev.mooncake4j.connector.ConnectorHooks;
 import dev.mooncake4j.connector.EngineUnavailableException;
+import dev.mooncake4j.connector.Failure;
+import dev.mooncake4j.connector.FailureStage;
 import dev.mooncake4j.connector.FinishReason;
 import dev.mooncake4j.connector.KvCacheGroup;
 import dev.mooncake4j.connector.KvCacheLayout;
@@ -22,6 +26,8 @@ import dev.mooncake4j.connector.KvWorker;
 import dev.mooncake4j.connector.MatchedTokens;
 import dev.mooncake4j.connector.RankLayout;
 import dev.mooncake4j.connector.StepResult;
+import dev.mooncake4j.connector.spi.TransferListener;
+import dev.mooncake4j.core.config.CapturedLog;
 import dev.mooncake4j.testkit.InMemoryNetwork;
 import dev.mooncake4j.testkit.InMemoryTransferEngineProvider;
 import java.io.IOException;
@@ -39,6 +45,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -104,27 +111,145 @@ class MooncakeKvConnectorTest {
     MemorySegment target = register(decoder);
     source.asSlice(3L * BLOCK_BYTES, BLOCK_BYTES).fill((byte) 7);
 
-    KvRequest sent = new KvRequest("p", 16, KvTransferParams.forPrefiller("t"));
-    p.scheduler().onRequestArrived(sent);
-    p.scheduler().onBlocksAllocated(sent, BlockIds.none(), 0);
-    prefiller.startStep(p.scheduler().buildStep());
-    p.scheduler().onRequestFinished(sent, BlockIds.of(3), FinishReason.LENGTH);
-    prefiller.startStep(p.scheduler().buildStep());
-
-    URI bootstrap = bootstrapOf(p);
-    KvRequest pulled =
-        new KvRequest(
-            "d", 16, KvTransferParams.forDecoder("t", p.config().engineId(), bootstrap.toString()));
-    d.scheduler().onRequestArrived(pulled);
-    MatchedTokens matched = d.scheduler().matchedTokens(pulled, 0);
-    d.scheduler().onBlocksAllocated(pulled, BlockIds.of(5), matched.tokens());
-    decoder.startStep(d.scheduler().buildStep());
-    StepResult result = decoder.await(Duration.ofSeconds(60));
-    assertThat(result.received()).containsExactly("d");
+    StepResult result = fetch(p, prefiller, d, decoder, "t", 3, 5);
+    assertThat(result.received()).containsExactly("d-t");
     assertThat(target.get(ValueLayout.JAVA_BYTE, 5L * BLOCK_BYTES + 63)).isEqualTo((byte) 7);
     assertThat(target.get(ValueLayout.JAVA_BYTE, 4L * BLOCK_BYTES + 63)).isZero();
     assertThat(prefiller.await(Duration.ofSeconds(60)).sent()).hasSize(1);
     assertThat(decoder.transport()).isEqualTo(prefiller.transport());
+  }
+
+  /** Has a decoder fetch one block; returns what it reports. */
+  private static StepResult fetch(
+      KvConnector p,
+      KvWorker prefiller,
+      KvConnector d,
+      KvWorker decoder,
+      String id,
+      int from,
+      int to)
+      throws InterruptedException {
+    KvRequest sent = new KvRequest("p-" + id, 16, KvTransferParams.forPrefiller(id));
+    p.scheduler().onRequestArrived(sent);
+    p.scheduler().onBlocksAllocated(sent, BlockIds.none(), 0);
+    prefiller.startStep(p.scheduler().buildStep());
+    p.scheduler().onRequestFinished(sent, BlockIds.of(from), FinishReason.LENGTH);
+    prefiller.startStep(p.scheduler().buildStep());
+
+    KvRequest pulled =
+        new KvRequest(
+            "d-" + id,
+            16,
+            KvTransferParams.forDecoder(id, p.config().engineId(), bootstrapOf(p).toString()));
+    d.scheduler().onRequestArrived(pulled);
+    MatchedTokens matched = d.scheduler().matchedTokens(pulled, 0);
+    d.scheduler().onBlocksAllocated(pulled, BlockIds.of(to), matched.tokens());
+    decoder.startStep(d.scheduler().buildStep());
+    return decoder.await(Duration.ofSeconds(60));
+  }
+
+  private static ConnectorConfig.Builder secret(KvRole role, String secret) {
+    return config(role).bootstrapAllowedHosts(List.of("127.0.0.1")).sharedSecret(secret);
+  }
+
+  @Test
+  void whoSharesTheSecretWorksTogetherAndNobodyElse() throws Exception {
+    KvConnector p = open(secret(KvRole.PRODUCER, "correct-horse-battery").build());
+    KvWorker prefiller = p.openWorker(RankLayout.single());
+    register(prefiller);
+    KvConnector wrong = open(secret(KvRole.CONSUMER, "another-horse-battery").build());
+    KvConnector none = open(config(KvRole.CONSUMER).build());
+    for (KvConnector stranger : List.of(wrong, none)) {
+      KvWorker decoder = stranger.openWorker(RankLayout.single());
+      register(decoder);
+      StepResult result =
+          fetch(p, prefiller, stranger, decoder, "t-" + stranger.config().engineId(), 3, 5);
+      assertThat(result.failed()).hasSize(1);
+      Failure failure = result.failed().getFirst();
+      assertThat(failure.stage()).isEqualTo(FailureStage.BOOTSTRAP);
+      assertThat(failure.quiet()).isTrue();
+      assertThat(failure.reason()).contains("status=401", "shared_secret").doesNotContain("horse");
+    }
+    KvConnector d = open(secret(KvRole.CONSUMER, "correct-horse-battery").build());
+    KvWorker decoder = d.openWorker(RankLayout.single());
+    register(decoder);
+    assertThat(fetch(p, prefiller, d, decoder, "t", 3, 5).received()).containsExactly("d-t");
+  }
+
+  @Test
+  void aWrongSecretAtTheSideChannelFailsThePullWithTheReason() throws Exception {
+    try (BootstrapServer open =
+        BootstrapServer.start(BootstrapServerConfig.onPort(0).withHost("127.0.0.1"))) {
+      String address = "127.0.0.1:" + open.port();
+      KvConnector p =
+          open(
+              secret(KvRole.PRODUCER, "correct-horse-battery")
+                  .bootstrapServerAddress(address)
+                  .build());
+      KvWorker prefiller = p.openWorker(RankLayout.single());
+      register(prefiller);
+      KvConnector wrong = open(secret(KvRole.CONSUMER, "another-horse-battery").build());
+      KvConnector none = open(config(KvRole.CONSUMER).build());
+      for (KvConnector stranger : List.of(wrong, none)) {
+        KvWorker decoder = stranger.openWorker(RankLayout.single());
+        register(decoder);
+        Failure failure =
+            fetch(p, prefiller, stranger, decoder, "t-" + stranger.config().engineId(), 3, 5)
+                .failed()
+                .getFirst();
+        assertThat(failure.stage()).isEqualTo(FailureStage.SIDE_CHANNEL);
+        assertThat(failure.quiet()).isTrue();
+        assertThat(failure.reason()).contains("shared_secret").doesNotContain("horse");
+      }
+    }
+  }
+
+  @Test
+  void aDecoderThatSendsTheSecretAnywhereIsWarned() {
+    try (CapturedLog log = new CapturedLog()) {
+      open(secret(KvRole.PRODUCER, "correct-horse-battery").build());
+      open(secret(KvRole.CONSUMER, "correct-horse-battery").build());
+      assertThat(log.lines("WARN")).isEmpty();
+      open(config(KvRole.CONSUMER).sharedSecret("correct-horse-battery").build());
+      assertThat(log.lines("WARN"))
+          .singleElement()
+          .asString()
+          .contains("bootstrap_allowed_hosts")
+          .doesNotContain("horse");
+    }
+  }
+
+  @Test
+  void closingBeginsWithTheServersDrain() {
+    List<String> health = new CopyOnWriteArrayList<>();
+    KvConnector[] connector = new KvConnector[1];
+    TransferListener listener =
+        new TransferListener() {
+          @Override
+          public void workerClosed(String engineId) {
+            health.add(get(bootstrapOf(connector[0]).resolve("/health")));
+          }
+        };
+    connector[0] =
+        new MooncakeConnectorProvider()
+            .open(config(KvRole.PRODUCER).build(), hooks.withListener(listener));
+    opened.add(connector[0]);
+    register(connector[0].openWorker(RankLayout.single()));
+    assertThat(get(bootstrapOf(connector[0]).resolve("/health"))).contains("ok");
+    connector[0].close();
+    assertThat(health).containsExactly("{\"status\":\"draining\"}");
+  }
+
+  private static String get(URI uri) {
+    try (HttpClient http = HttpClient.newHttpClient()) {
+      return http.send(HttpRequest.newBuilder(uri).build(), HttpResponse.BodyHandlers.ofString())
+          .body();
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new AssertionError(e);
+    }
   }
 
   private static URI bootstrapOf(KvConnector connector) {

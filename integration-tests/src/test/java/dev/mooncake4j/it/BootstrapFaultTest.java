@@ -2,12 +2,17 @@ package dev.mooncake4j.it;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.mooncake4j.bootstrap.BootstrapAddress;
+import dev.mooncake4j.bootstrap.BootstrapClient;
+import dev.mooncake4j.bootstrap.BootstrapClientConfig;
 import dev.mooncake4j.bootstrap.BootstrapServer;
 import dev.mooncake4j.bootstrap.BootstrapServerConfig;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.time.Duration;
 import java.util.concurrent.TimeUnit;
+import org.awaitility.Awaitility;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -118,5 +123,61 @@ class BootstrapFaultTest {
       assertThat(failed.path("message").asString()).contains(first.engineId());
       assertThat(second.awaitExit()).isEqualTo(1);
     }
+  }
+
+  /**
+   * The server's process is killed and comes back with another engine id; a rank in another process
+   * lives on.
+   */
+  @Test
+  void aRankIsFoundAgainAfterItsBootstrapServerWasRestarted() throws IOException {
+    int port = closedPort();
+    try (PeerProcess host =
+            PeerProcess.prefiller("host")
+                .options(SHAPE)
+                .option("--bootstrap-port", port)
+                .startReady();
+        PeerProcess rank =
+            PeerProcess.prefiller("rank")
+                .options(SHAPE)
+                .options("--dp-rank", 1, "--bootstrap-server-address", "127.0.0.1:" + port)
+                .startReady();
+        PeerProcess known = PeerProcess.decoder("known").options(SHAPE).startReady()) {
+      fetch(rank, known, "before");
+      host.kill();
+      fetch(rank, known, "between");
+      try (PeerProcess successor =
+              PeerProcess.prefiller("successor")
+                  .options(SHAPE)
+                  .option("--bootstrap-port", port)
+                  .startReady();
+          PeerProcess fresh = PeerProcess.decoder("fresh").options(SHAPE).startReady();
+          BootstrapClient client =
+              new BootstrapClient(BootstrapClientConfig.withTimeout(Duration.ofSeconds(20)))) {
+        Awaitility.await()
+            .atMost(PeerProcess.START)
+            .until(
+                () ->
+                    client
+                            .query(BootstrapAddress.of("127.0.0.1", port))
+                            .toCompletableFuture()
+                            .get(60, TimeUnit.SECONDS)
+                            .engine(rank.engineId())
+                        != null);
+        fetch(rank, fresh, "after");
+        fetch(rank, known, "known");
+        fetch(successor, known, "successor");
+        PeerPair.verifyIdle(rank);
+      }
+    }
+  }
+
+  private static void fetch(PeerProcess prefiller, PeerProcess decoder, String name) {
+    String id = PeerPair.fresh(name);
+    prefiller.send("req_id", "p-" + id, "transfer_id", id, "block_ids", new int[] {1, 2});
+    decoder.send(PeerPair.pullCommand(prefiller.engineId(), prefiller.bootstrap(), id, 3, 4));
+    JsonNode event = decoder.await("finished_recving", "req_id", "d-" + id);
+    assertThat(event.path("load_error").asBoolean()).as(name).isFalse();
+    prefiller.await("finished_sending", "req_id", "p-" + id);
   }
 }

@@ -1,12 +1,14 @@
 package dev.mooncake4j.core.channel;
 
+import dev.mooncake4j.connector.SharedSecret;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
 import java.util.Arrays;
 
 /**
- * ZMTP 3.1 as bytes: the greeting, the commands of the NULL mechanism, heartbeats, frame heads.
- * Source: ZeroMQ RFC 37, and the recorded handshake of vLLM's libzmq.
+ * ZMTP 3.1 as bytes: the greeting, the commands of the NULL and PLAIN mechanisms, heartbeats, frame
+ * heads. Source: ZeroMQ RFC 37 and 24, and the recorded handshake of vLLM's libzmq.
  */
 final class Zmtp {
   static final int GREETING_LENGTH = 64;
@@ -19,8 +21,16 @@ final class Zmtp {
   static final int MAX_COMMAND_BYTES = 8192;
 
   private static final int MAX_PING_CONTEXT = 16;
-  private static final byte[] MECHANISM =
-      Arrays.copyOf("NULL".getBytes(StandardCharsets.US_ASCII), 20);
+  private static final int MAX_SHOWN = 64;
+
+  static final String NULL = "NULL";
+  static final String PLAIN = "PLAIN";
+
+  private static final int MECHANISM_AT = 12;
+  private static final int MECHANISM_LENGTH = 20;
+
+  /** PLAIN has a name beside the password; ours is the same everywhere. */
+  static final String USER = "mooncake4j";
 
   /** Which of the two socket types a connection's end is. */
   enum Role {
@@ -39,6 +49,9 @@ final class Zmtp {
 
   /** What a command is. */
   enum Command {
+    HELLO,
+    WELCOME,
+    INITIATE,
     READY,
     ERROR,
     PING,
@@ -49,12 +62,20 @@ final class Zmtp {
 
   private Zmtp() {}
 
-  static byte[] greeting() {
+  /**
+   * What each side says first.
+   *
+   * @param plain whether the mechanism is PLAIN, else NULL
+   * @param server whether this side is the one that is asked for admission
+   */
+  static byte[] greeting(boolean plain, boolean server) {
     ByteBuffer out = ByteBuffer.allocate(GREETING_LENGTH);
     out.put((byte) 0xff).putLong(1).put((byte) 0x7f); // the signature: a frame head of old
     out.put((byte) 3).put((byte) 1);
-    out.put(MECHANISM);
-    return out.array(); // not a server, in the sense of mechanisms that have one; filler
+    byte[] mechanism = (plain ? PLAIN : NULL).getBytes(StandardCharsets.US_ASCII);
+    out.put(Arrays.copyOf(mechanism, MECHANISM_LENGTH));
+    out.put((byte) (server ? 1 : 0));
+    return out.array(); // and filler
   }
 
   /** Refuses a peer that we cannot talk to; the minor version of one that we can. */
@@ -65,14 +86,73 @@ final class Zmtp {
     if (greeting[10] < 3) {
       throw new ZmtpException("ZMTP version " + greeting[10] + " is too old, expected=3");
     }
-    if (!Arrays.equals(greeting, 12, 32, MECHANISM, 0, 20)) {
-      throw new ZmtpException("security mechanism is not NULL");
-    }
     return greeting[10] == 3 ? greeting[11] : 1;
   }
 
+  /** The security mechanism that a greeting names, as it may stand in a log. */
+  static String mechanism(byte[] greeting) {
+    int end = MECHANISM_AT + MECHANISM_LENGTH;
+    while (end > MECHANISM_AT && greeting[end - 1] == 0) {
+      end--;
+    }
+    return shown(
+        new String(greeting, MECHANISM_AT, end - MECHANISM_AT, StandardCharsets.ISO_8859_1));
+  }
+
+  /** PLAIN's first command: who asks for admission, and the password. */
+  static byte[] hello(SharedSecret secret) {
+    return command(
+        "HELLO", shortText(USER.getBytes(StandardCharsets.US_ASCII)), shortText(secret.reveal()));
+  }
+
+  private static byte[] shortText(byte[] text) {
+    return ByteBuffer.allocate(1 + text.length).put((byte) text.length).put(text).array();
+  }
+
+  /** Whether a HELLO has our name and the secret; both are looked at whatever the first is. */
+  static boolean isHello(byte[] body, SharedSecret secret) throws ZmtpException {
+    ByteBuffer in = ByteBuffer.wrap(body, 6, body.length - 6);
+    byte[] user = shortText(in);
+    byte[] password = shortText(in);
+    if (in.hasRemaining()) {
+      throw new ZmtpException("malformed HELLO");
+    }
+    boolean known = MessageDigest.isEqual(user, USER.getBytes(StandardCharsets.US_ASCII));
+    boolean right = secret.matches(password);
+    return known && right;
+  }
+
+  private static byte[] shortText(ByteBuffer in) throws ZmtpException {
+    int length = in.hasRemaining() ? in.get() & 0xff : -1;
+    if (length < 0 || length > in.remaining()) {
+      throw new ZmtpException("malformed HELLO");
+    }
+    byte[] text = new byte[length];
+    in.get(text);
+    return text;
+  }
+
+  /** PLAIN's answer to a HELLO that is right. */
+  static byte[] welcome() {
+    return command("WELCOME");
+  }
+
+  /** PLAIN's answer to a WELCOME. */
+  static byte[] initiate(Role role) {
+    return command("INITIATE", metadata(role));
+  }
+
+  /** Tells a peer why it is not let in; at most 255 printable characters. */
+  static byte[] error(String reason) {
+    return command("ERROR", shortText(reason.getBytes(StandardCharsets.US_ASCII)));
+  }
+
   static byte[] ready(Role role) {
-    return command("READY", property("Socket-Type", role.name()), property("Identity", ""));
+    return command("READY", metadata(role));
+  }
+
+  private static byte[][] metadata(Role role) {
+    return new byte[][] {property("Socket-Type", role.name()), property("Identity", "")};
   }
 
   private static byte[] property(String name, String value) {
@@ -117,6 +197,9 @@ final class Zmtp {
     }
     String name = new String(body, 1, body[0] & 0xff, StandardCharsets.US_ASCII);
     return switch (name) {
+      case "HELLO" -> Command.HELLO;
+      case "WELCOME" -> Command.WELCOME;
+      case "INITIATE" -> Command.INITIATE;
       case "READY" -> Command.READY;
       case "ERROR" -> Command.ERROR;
       case "PING" -> Command.PING;
@@ -126,13 +209,14 @@ final class Zmtp {
   }
 
   /** Refuses a peer whose socket is none that ours talks to. */
-  static void checkReady(byte[] body, Role ours) throws ZmtpException {
-    ByteBuffer in = ByteBuffer.wrap(body, 6, body.length - 6);
+  static void checkMetadata(byte[] body, Role ours) throws ZmtpException {
+    int name = 1 + (body[0] & 0xff);
+    ByteBuffer in = ByteBuffer.wrap(body, name, body.length - name);
     String type = "";
     while (in.hasRemaining()) {
-      String name = text(in, in.get() & 0xff);
+      String property = text(in, in.get() & 0xff);
       String value = text(in, in.remaining() < 4 ? -1 : in.getInt());
-      if (name.equalsIgnoreCase("Socket-Type")) {
+      if (property.equalsIgnoreCase("Socket-Type")) {
         type = value;
       }
     }
@@ -143,7 +227,7 @@ final class Zmtp {
 
   private static String text(ByteBuffer in, int length) throws ZmtpException {
     if (length < 0 || length > in.remaining()) {
-      throw new ZmtpException("malformed READY");
+      throw new ZmtpException("malformed metadata");
     }
     byte[] bytes = new byte[length];
     in.get(bytes);
@@ -158,7 +242,7 @@ final class Zmtp {
 
   /** A peer's text as it may stand in a log: short, and without control characters. */
   private static String shown(String text) {
-    String cut = text.length() > 64 ? text.substring(0, 64) + "…" : text;
+    String cut = text.length() > MAX_SHOWN ? text.substring(0, MAX_SHOWN) + "…" : text;
     return cut.replaceAll("[^ -~…]", "?");
   }
 

@@ -28,6 +28,7 @@ final class ZmtpConnection implements ChannelConnection, ZmtpDecoder.Sink {
   /** What a requester is answered by; of no use for a connection that we made. */
   private final PeerIdentity identity;
 
+  private final ZmtpHandshake handshake;
   private final ZmtpDecoder decoder;
   private final ZmtpOutQueue out;
   private final long handshakeBy;
@@ -63,6 +64,7 @@ final class ZmtpConnection implements ChannelConnection, ZmtpDecoder.Sink {
     this.address = address;
     this.identity = identity;
     this.handshakeBy = handshakeBy;
+    handshake = new ZmtpHandshake(role, settings.secret());
     decoder = new ZmtpDecoder(settings.maxMessageBytes());
     out = new ZmtpOutQueue(settings.queueMessages(), settings.queueBytes());
   }
@@ -124,7 +126,7 @@ final class ZmtpConnection implements ChannelConnection, ZmtpDecoder.Sink {
     opened.configureBlocking(false);
     opened.setOption(StandardSocketOptions.TCP_NODELAY, true);
     key = opened.register(selector, SelectionKey.OP_CONNECT, this);
-    out.control(Zmtp.greeting());
+    out.control(handshake.greeting());
     if (opened.connect(to)) {
       begin();
     }
@@ -134,7 +136,7 @@ final class ZmtpConnection implements ChannelConnection, ZmtpDecoder.Sink {
   void accept(SocketChannel accepted, Selector selector) throws IOException {
     socket = accepted;
     key = accepted.register(selector, 0, this);
-    out.control(Zmtp.greeting());
+    out.control(handshake.greeting());
     begin();
   }
 
@@ -252,6 +254,9 @@ final class ZmtpConnection implements ChannelConnection, ZmtpDecoder.Sink {
 
   /** Closes the socket; the reason is how it is told. */
   String end(Exception cause) {
+    if (cause instanceof ZmtpException told && told.toldPeer() != null) {
+      tell(told.toldPeer());
+    }
     ended = true;
     refused = !connected && cause instanceof ConnectException;
     SocketChannel was = socket;
@@ -269,6 +274,16 @@ final class ZmtpConnection implements ChannelConnection, ZmtpDecoder.Sink {
     return what + ": " + cause.getMessage();
   }
 
+  /** Tells the peer why, if the socket takes it at once. */
+  private void tell(String reason) {
+    out.control(Zmtp.error(reason));
+    try {
+      flush();
+    } catch (IOException | RuntimeException e) {
+      broken = true;
+    }
+  }
+
   // ---- what the peer sent
 
   @Override
@@ -277,18 +292,22 @@ final class ZmtpConnection implements ChannelConnection, ZmtpDecoder.Sink {
     // connection after a cut, and wait for the lost answer until its own timeout; TCP's keepalive
     // finds the dead ones.
     heartbeats = Zmtp.checkGreeting(greeting) >= 1 && isMadeByUs();
-    out.control(Zmtp.ready(role));
+    say(handshake.onGreeting(greeting));
+  }
+
+  private void say(byte @Nullable [] next) {
+    if (next != null) {
+      out.control(next);
+    }
   }
 
   @Override
   public void command(byte[] body) throws ZmtpException {
-    switch (Zmtp.commandOf(body)) {
-      case READY -> {
-        if (ready) {
-          throw new ZmtpException("READY twice");
-        }
-        Zmtp.checkReady(body, role);
-        ready = true;
+    Zmtp.Command command = Zmtp.commandOf(body);
+    switch (command) {
+      case HELLO, WELCOME, INITIATE, READY -> {
+        say(handshake.onCommand(command, body));
+        ready = handshake.isDone();
       }
       case ERROR ->
           throw new ZmtpException("refused by the peer, reason=" + Zmtp.errorReason(body));
@@ -317,7 +336,7 @@ final class ZmtpConnection implements ChannelConnection, ZmtpDecoder.Sink {
 
   private void requireReady() throws ZmtpException {
     if (!ready) {
-      throw new ZmtpException("no READY first");
+      throw new ZmtpException("no handshake first");
     }
   }
 

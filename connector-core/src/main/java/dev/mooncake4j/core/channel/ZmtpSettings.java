@@ -1,7 +1,9 @@
 package dev.mooncake4j.core.channel;
 
+import dev.mooncake4j.connector.SharedSecret;
 import dev.mooncake4j.core.wire.WireCodec;
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Times and bounds of a {@link ZmtpSideChannel}.
@@ -15,6 +17,7 @@ import java.time.Duration;
  * @param maxPeers connections that we accept
  * @param maxPeersOfHost the same from one address, so that one host leaves room for the others
  * @param maxMessageBytes largest message that is read
+ * @param secret what both sides of a connection must have, or {@code null} for none
  */
 record ZmtpSettings(
     Duration heartbeatInterval,
@@ -25,7 +28,8 @@ record ZmtpSettings(
     int maxConnections,
     int maxPeers,
     int maxPeersOfHost,
-    int maxMessageBytes) {
+    int maxMessageBytes,
+    @Nullable SharedSecret secret) {
 
   /**
    * What is used unless a test says otherwise.
@@ -49,5 +53,21 @@ record ZmtpSettings(
           4096,
           8192,
           4096,
-          WireCodec.MAX_MESSAGE_BYTES);
+          WireCodec.MAX_MESSAGE_BYTES,
+          null);
+
+  /** These with another secret. */
+  ZmtpSettings withSecret(@Nullable SharedSecret shared) {
+    return new ZmtpSettings(
+        heartbeatInterval,
+        heartbeatTimeout,
+        connectTimeout,
+        queueMessages,
+        queueBytes,
+        maxConnections,
+        maxPeers,
+        maxPeersOfHost,
+        maxMessageBytes,
+        shared);
+  }
 }

@@ -2,6 +2,7 @@ package dev.mooncake4j.core.channel;
 
 import dev.mooncake4j.connector.HostAddresses;
 import dev.mooncake4j.connector.KvConnectorException;
+import dev.mooncake4j.connector.SharedSecret;
 import dev.mooncake4j.connector.spi.NanoClock;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -31,7 +32,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The side channel on ZMTP: a ROUTER to answer on, and a DEALER for each prefiller, with one frame
- * each way, no identity and the NULL mechanism, as vLLM has it.
+ * each way, no identity and the NULL mechanism, as vLLM has it, or PLAIN with a shared secret.
  *
  * <p>There is no thread but the owner's: {@link #poll} waits in a selector, reads and writes the
  * sockets, keeps the heartbeats, and delivers. What arrived goes into a queue first, so that a
@@ -48,6 +49,9 @@ public final class ZmtpSideChannel implements SideChannel {
 
   /** Half of what {@link #close} may take. */
   private static final Duration CLOSE_PATIENCE = Duration.ofSeconds(1);
+
+  /** Between two lines on requesters that are not let in. */
+  private static final Duration REFUSAL_PAUSE = Duration.ofMinutes(1);
 
   private final ZmtpSettings settings;
   private final NanoClock clock;
@@ -75,6 +79,9 @@ public final class ZmtpSideChannel implements SideChannel {
   /** When to look at the connections' times again, on the clock. */
   private long nextTimeCheck;
 
+  private long refusedPeers;
+  private long refusalsLogged;
+  private long refusalTold;
   private boolean interruptTold;
   private boolean failed;
   private boolean tornDown;
@@ -84,7 +91,12 @@ public final class ZmtpSideChannel implements SideChannel {
 
   /** A channel with the usual times and bounds. */
   public ZmtpSideChannel() {
-    this(ZmtpSettings.DEFAULT, NanoClock.SYSTEM);
+    this(null);
+  }
+
+  /** A channel with the usual times and bounds whose peers must all have this secret, if any. */
+  public ZmtpSideChannel(@Nullable SharedSecret secret) {
+    this(ZmtpSettings.DEFAULT.withSecret(secret), NanoClock.SYSTEM);
   }
 
   ZmtpSideChannel(ZmtpSettings settings, NanoClock clock) {
@@ -382,10 +394,37 @@ public final class ZmtpSideChannel implements SideChannel {
       deliver(connection, events -> events.onClosed(connection, reason));
       return;
     }
-    log.debug("side channel: {}: {}", connection, reason);
+    if (cause instanceof ZmtpException told && told.toldPeer() != null) {
+      tellRefused(connection, reason);
+    } else {
+      log.debug("side channel: {}: {}", connection, reason);
+    }
     if (!connection.isMadeByUs()) {
       deliver(connection, events -> events.onRequesterGone(connection.identity()));
     }
+  }
+
+  /** One in a while: whoever keeps trying must not fill the log. */
+  private void tellRefused(ZmtpConnection connection, String reason) {
+    long now = clock.nanoTime();
+    refusedPeers++;
+    if (refusalsLogged == 0 || now - refusalTold >= REFUSAL_PAUSE.toNanos()) {
+      refusalsLogged++;
+      refusalTold = now;
+      log.warn("side channel: {}: {}; refused_so_far={}", connection, reason, refusedPeers);
+    } else {
+      log.debug("side channel: {}: {}", connection, reason);
+    }
+  }
+
+  /** Requesters that were not let in, for tests. */
+  long refusedPeers() {
+    return refusedPeers;
+  }
+
+  /** Lines on them in the log, for tests. */
+  long refusalsLogged() {
+    return refusalsLogged;
   }
 
   // ---- poll

@@ -47,6 +47,7 @@ public final class EffectiveConfigLog {
     all.add("abort_request_timeout=" + seconds(config.abortRequestTimeout()));
     all.add("cache_spec=" + config.cacheSpec());
     all.add("engine_library=" + orUnset(config.engineLibrary()));
+    all.add("shared_secret=" + (config.sharedSecret() == null ? "unset" : "set"));
     all.add("unknown_keys=" + new TreeSet<>(config.extra().keySet()));
     return all.toString();
   }

@@ -3,6 +3,8 @@ package dev.mooncake4j.core.config;
 import dev.mooncake4j.connector.ConnectorConfig;
 import dev.mooncake4j.connector.KvRole;
 import dev.mooncake4j.connector.spi.KvTransferConfigReader;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -60,7 +62,12 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
           "bootstrap_allowed_hosts",
           "peer_allowed_hosts",
           "kv_cache_fingerprint",
-          "integrity_check");
+          "integrity_check",
+          "shared_secret",
+          "shared_secret_file");
+
+  /** Keys whose values are never shown, and that must not be lost: one in a wrong place is told. */
+  private static final Set<String> SECRET_KEYS = Set.of("shared_secret", "shared_secret_file");
 
   /** Characters; a configuration is a few hundred, also with other connectors' keys in it. */
   static final int MAX_CHARS = 1 << 20;
@@ -122,7 +129,10 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
           "kv_transfer_config is not one JSON object"
               + (at == null ? "" : " at line=" + at.getLineNr() + ", column=" + at.getColumnNr())
               + ": "
-              + e.getOriginalMessage());
+              // It repeats what stands there.
+              + (json.contains("shared_secret")
+                  ? "what stands there is not shown, since the text has a shared_secret"
+                  : e.getOriginalMessage()));
     }
     return null;
   }
@@ -134,6 +144,9 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
       JsonNode value = entry.getValue();
       if (IGNORED.contains(key)) {
         log.debug("kv_transfer_config: key {} means nothing here and is ignored", key);
+      } else if (SECRET_KEYS.contains(key)) {
+        // Kept as an unknown key it would be without effect, and shown with the configuration.
+        problems.add("key " + key + " stands outside of " + EXTRA_CONFIG + ": it belongs inside");
       } else if (!OUTER_KEYS.contains(key)) {
         keep(key, value, INNER_KEYS, "inside " + EXTRA_CONFIG, into);
       } else if (!value.isNull()) {
@@ -149,7 +162,8 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
       String key, JsonNode value, ConnectorConfig.Builder into, List<String> problems) {
     if (key.equals(EXTRA_CONFIG)) {
       if (!value.isObject()) {
-        problems.add(shown(key, value) + " is not an object: give {}, say");
+        // Not shown: as text of JSON in quotes it may have a secret in it.
+        problems.add(key + " is not an object: give {}, say, without quotes around it");
       }
       return;
     }
@@ -247,6 +261,14 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
           into.deviceName(text);
         }
       }
+      case "shared_secret" -> {
+        if (value.isString()) {
+          into.sharedSecret(value.stringValue());
+        } else {
+          problems.add("shared_secret is not a string: give it in quotes");
+        }
+      }
+      case "shared_secret_file" -> readSecretFile(key, value, into, problems);
       default -> {
         String text = text(key, value, problems);
         if (text != null) {
@@ -272,6 +294,19 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
     }
     problems.add(shown(key, value) + " is not a list of strings: give [\"10.0.0.0/8\"], say");
     return null;
+  }
+
+  private static void readSecretFile(
+      String key, JsonNode value, ConnectorConfig.Builder into, List<String> problems) {
+    String text = text(key, value, problems);
+    if (text == null) {
+      return;
+    }
+    try {
+      into.sharedSecretFile(Path.of(text));
+    } catch (InvalidPathException e) {
+      problems.add(shown(key, value) + " is no file's name: give the file of the shared secret");
+    }
   }
 
   private static void readLease(

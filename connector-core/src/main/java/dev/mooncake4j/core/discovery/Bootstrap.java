@@ -27,6 +27,19 @@ public interface Bootstrap extends AutoCloseable {
    */
   void register(String bootstrapAddress, RankRegistration registration);
 
+  /**
+   * As {@link #register}, and returns at once; no thread waits. Fails with what {@link #register}
+   * throws.
+   */
+  CompletionStage<RankRegistration> registerAsync(
+      String bootstrapAddress, RankRegistration registration);
+
+  /**
+   * As {@link #query}, of the server at which this process registers: its address is the
+   * configuration's, and no list of allowed hosts is asked.
+   */
+  CompletionStage<List<EngineAddresses>> queryOwn(String bootstrapAddress);
+
   /** Takes a registration back, as far as the server knows how; brief, never throws. */
   void deregister(String bootstrapAddress, RankRegistration registration);
 

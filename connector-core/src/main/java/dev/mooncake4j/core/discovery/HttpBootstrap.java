@@ -7,12 +7,14 @@ import dev.mooncake4j.bootstrap.BootstrapException;
 import dev.mooncake4j.bootstrap.QueryAnswer;
 import dev.mooncake4j.bootstrap.RegisterRequest;
 import dev.mooncake4j.connector.BootstrapUnavailableException;
+import dev.mooncake4j.connector.SharedSecret;
 import java.net.URI;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -22,33 +24,54 @@ public final class HttpBootstrap implements Bootstrap {
 
   private final BootstrapClient client;
 
-  /** A client whose requests may each take this long, and that asks at these hosts alone. */
-  public HttpBootstrap(Duration requestTimeout, AllowedHosts allowedHosts) {
+  /**
+   * A client whose requests may each take this long, and that asks at these hosts alone.
+   *
+   * @param secret what is sent to each server that is asked, or {@code null}
+   */
+  public HttpBootstrap(
+      Duration requestTimeout, AllowedHosts allowedHosts, @Nullable SharedSecret secret) {
     client =
         new BootstrapClient(
             BootstrapClientConfig.withTimeout(requestTimeout)
-                .withAllowedHosts(allowedHosts::allow));
+                .withAllowedHosts(allowedHosts::allow)
+                .withSecret(secret));
   }
 
   @Override
   public CompletionStage<List<EngineAddresses>> query(String bootstrapAddress) {
-    return ask(bootstrapAddress, client::query);
+    return at(bootstrapAddress, client::query).thenApply(HttpBootstrap::engines);
   }
 
   @Override
   public CompletionStage<List<EngineAddresses>> look(String bootstrapAddress, Duration patience) {
-    return ask(bootstrapAddress, address -> client.look(address, patience));
+    return at(bootstrapAddress, address -> client.look(address, patience))
+        .thenApply(HttpBootstrap::engines);
   }
 
-  private static CompletionStage<List<EngineAddresses>> ask(
-      String bootstrapAddress, Function<URI, CompletionStage<QueryAnswer>> question) {
+  @Override
+  public CompletionStage<List<EngineAddresses>> queryOwn(String bootstrapAddress) {
+    return at(bootstrapAddress, client::queryOwn).thenApply(HttpBootstrap::engines);
+  }
+
+  @Override
+  public CompletionStage<RankRegistration> registerAsync(
+      String bootstrapAddress, RankRegistration registration) {
+    return at(
+        bootstrapAddress,
+        address ->
+            client.registerAsync(address, request(registration)).thenApply(taken -> registration));
+  }
+
+  private static <T> CompletionStage<T> at(
+      String bootstrapAddress, Function<URI, CompletionStage<T>> ask) {
     URI address;
     try {
       address = BootstrapAddress.parse(bootstrapAddress);
     } catch (BootstrapException e) {
       return CompletableFuture.failedStage(e);
     }
-    return question.apply(address).thenApply(HttpBootstrap::engines);
+    return ask.apply(address);
   }
 
   private static List<EngineAddresses> engines(QueryAnswer answer) {

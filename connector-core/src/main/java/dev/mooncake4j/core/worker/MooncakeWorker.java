@@ -32,6 +32,7 @@ import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -61,6 +62,9 @@ public final class MooncakeWorker implements KvWorker {
   /** How long close() waits for engine threads: they end with the write they are at. */
   private static final long CLOSE_POOL_NANOS = TimeUnit.SECONDS.toNanos(5);
 
+  /** How long close() waits for the loop, and for a registration that has just begun anew. */
+  private static final long WATCH_NANOS = TimeUnit.SECONDS.toNanos(1);
+
   private static final long CLOSE_LOOP_NANOS = TimeUnit.SECONDS.toNanos(2);
 
   /** How often reports that are due are looked for, so that a burst is told though none follows. */
@@ -70,7 +74,7 @@ public final class MooncakeWorker implements KvWorker {
   private final ConnectorHooks hooks;
   private final RankLayout rank;
   private final TransferEngine engine;
-  private final String bootstrapAddress;
+  private final RegistrationPlace place;
   private final Runnable report;
   private final RankRegistrar registrar;
   private final Runnable onClosed;
@@ -82,6 +86,7 @@ public final class MooncakeWorker implements KvWorker {
   private final ThreadPoolExecutor reader;
   private final WorkerLoop loop;
   private final EventLoop events;
+  private final RegistrationWatch watch;
   private final SecureRandom random = new SecureRandom();
   private final AtomicBoolean closed = new AtomicBoolean();
   private final Closing closing = new Closing();
@@ -96,7 +101,7 @@ public final class MooncakeWorker implements KvWorker {
   /**
    * A worker around an engine and a side channel, both of which it owns from now on.
    *
-   * @param bootstrapAddress where a prefiller rank registers
+   * @param place where a prefiller rank registers
    * @param report runs on the loop every other second, and must return at once
    * @param onClosed runs once when the worker has closed
    */
@@ -107,7 +112,7 @@ public final class MooncakeWorker implements KvWorker {
       TransferEngine engine,
       SideChannel channel,
       Bootstrap bootstrap,
-      String bootstrapAddress,
+      RegistrationPlace place,
       TransferListener listener,
       Runnable report,
       Runnable onClosed) {
@@ -116,13 +121,14 @@ public final class MooncakeWorker implements KvWorker {
     this.rank = rank;
     this.engine = engine;
     this.channel = channel;
-    this.bootstrapAddress = bootstrapAddress;
-    this.registrar = new RankRegistrar(bootstrap, bootstrapAddress);
+    this.place = place;
+    this.registrar = new RankRegistrar(bootstrap, place.address());
     this.listener = listener;
     this.report = report;
     this.onClosed = onClosed;
     this.results = new ResultQueue(hooks.resultsReady());
     this.events = new EventLoop(hooks.clock());
+    this.watch = new RegistrationWatch(events, bootstrap, place.address());
     this.producer =
         config.role().isProducer()
             ? new Producer(
@@ -243,7 +249,10 @@ public final class MooncakeWorker implements KvWorker {
           mine.tpRank(),
           mine.ppRank(),
           mine.address(),
-          bootstrapAddress);
+          place.address());
+      if (!place.ownProcess()) {
+        events.post(() -> watch.begin(mine));
+      }
     }
   }
 
@@ -474,6 +483,7 @@ public final class MooncakeWorker implements KvWorker {
     lifecycle.lock();
     try {
       String reason = "the connector is closed";
+      step("end the watch of the registration", this::endWatch);
       step("take the registration back", registrar::deregister);
       step("refuse requests", () -> onLoop("refuse requests", () -> refuseAll(reason)));
       EngineThreads engineThreads = threads;
@@ -492,6 +502,21 @@ public final class MooncakeWorker implements KvWorker {
         onClosed.run();
       } finally {
         closing.ended();
+      }
+    }
+  }
+
+  /** A registration that came after it was taken back would stay. */
+  private void endWatch() {
+    if (loop.isHealthy()) {
+      CompletionStage<?> registering =
+          loop.call("end the watch of the registration", WATCH_NANOS, watch::end);
+      try {
+        registering.toCompletableFuture().get(WATCH_NANOS, TimeUnit.NANOSECONDS);
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      } catch (ExecutionException | TimeoutException e) {
+        LOG.debug("a registration under way was not awaited to a good end", e);
       }
     }
   }

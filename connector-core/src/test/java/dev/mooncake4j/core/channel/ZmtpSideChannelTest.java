@@ -42,7 +42,8 @@ class ZmtpSideChannelTest extends SideChannelContract {
           4,
           6,
           5,
-          1 << 20);
+          1 << 20,
+          null);
 
   private ZmtpSettings settings = ZmtpSettings.DEFAULT;
   private final Recorder atP = new Recorder();

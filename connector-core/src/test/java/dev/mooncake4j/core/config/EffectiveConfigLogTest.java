@@ -38,6 +38,7 @@ class EffectiveConfigLogTest {
             .abortRequestTimeout(Duration.ofSeconds(5))
             .cacheSpec(KvCacheSpec.fullAttention(32))
             .engineLibrary(Path.of("/x/libengine.so"))
+            .sharedSecret("correct-horse-battery")
             .extra("token", "hunter2")
             .extra("other", 1)
             .build();
@@ -58,8 +59,9 @@ class EffectiveConfigLogTest {
                   + " bootstrap_port=2, connector_timeout=4.0s, abort_request_timeout=5.0s,"
                   + " cache_spec="
                   + KvCacheSpec.fullAttention(32)
-                  + ", engine_library=/x/libengine.so, unknown_keys=[other, token]")
-          .doesNotContain("hunter2");
+                  + ", engine_library=/x/libengine.so, shared_secret=set, unknown_keys=[other, token]")
+          .doesNotContain("hunter2")
+          .doesNotContain("horse");
     }
   }
 
@@ -75,6 +77,7 @@ class EffectiveConfigLogTest {
     assertThat(withoutSpec)
         .contains("kv_lease_duration=unset")
         .contains("engine_library=unset")
+        .contains("shared_secret=unset")
         .contains("master_host=unset");
   }
 }

@@ -7,12 +7,17 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import dev.mooncake4j.connector.ConfigurationException;
 import dev.mooncake4j.connector.ConnectorConfig;
 import dev.mooncake4j.connector.KvRole;
+import dev.mooncake4j.connector.SharedSecret;
 import dev.mooncake4j.connector.spi.KvTransferConfigReader;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.ServiceLoader;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -331,7 +336,7 @@ class JsonKvTransferConfigReaderTest {
     assertThat(refusal("{\"kv_role\":\"kv_both\",\"kv_connector_extra_config\":[]}").problems())
         .singleElement()
         .asString()
-        .contains("kv_connector_extra_config=[] is not an object");
+        .contains("kv_connector_extra_config is not an object");
   }
 
   @Test
@@ -367,6 +372,40 @@ class JsonKvTransferConfigReaderTest {
       assertThat(problems).as("cut at %d", cut).hasSize(1);
     }
     assertThat(reader.read(valid, ConnectorConfig.builder())).isEmpty();
+  }
+
+  @Test
+  void theSharedSecretIsReadAndNeverShown(@TempDir Path folder) throws IOException {
+    ConnectorConfig config = read(inner("\"shared_secret\": \"correct-horse-battery\""));
+    assertThat(config.sharedSecret()).isEqualTo(SharedSecret.of("correct-horse-battery"));
+    assertThat(config.toString()).doesNotContain("horse");
+
+    Path file = Files.writeString(folder.resolve("secret"), "correct-horse-battery\n");
+    assertThat(read(inner("\"shared_secret_file\": \"" + file + "\"")).sharedSecret())
+        .isEqualTo(config.sharedSecret());
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "{\"kv_role\":\"kv_both\",\"kv_connector_extra_config\":{\"shared_secret\":\"horse\"}}",
+        "{\"kv_role\":\"kv_both\",\"kv_connector_extra_config\":{\"shared_secret\":[\"horse\"]}}",
+        "{\"kv_role\":\"kv_both\",\"kv_connector_extra_config\":{\"shared_secret\":horse-battery}}",
+        "{\"kv_role\":\"kv_both\",\"kv_connector_extra_config\":"
+            + "\"{\\\"shared_secret\\\":\\\"horse\\\"}\"}",
+        "{\"kv_role\":\"kv_both\",\"shared_secret\":\"correct-horse-battery\"}",
+        "{\"kv_role\":\"kv_both\",\"kv_connector_extra_config\":{"
+            + "\"shared_secret\":\"correct-horse-battery\",\"shared_secret_file\":\"/nowhere\"}}"
+      })
+  void aSharedSecretThatCannotBeTakenIsRefusedAndNotShown(String json) {
+    try (CapturedLog log = new CapturedLog()) {
+      ConfigurationException refusal = refusal(json);
+      assertThat(refusal).isNotNull().hasMessageNotContaining("horse");
+      assertThat(refusal.problems()).isNotEmpty();
+      for (String level : List.of("DEBUG", "INFO", "WARN", "ERROR")) {
+        assertThat(String.join("", log.lines(level))).doesNotContain("horse");
+      }
+    }
   }
 
   private static String inner(String members) {

@@ -129,7 +129,7 @@ class AllowedHostsTest {
 
   @Test
   void theClientDoesNotAskAHostThatIsNotAllowed() {
-    try (HttpBootstrap bootstrap = new HttpBootstrap(Duration.ofSeconds(20), ANY)) {
+    try (HttpBootstrap bootstrap = new HttpBootstrap(Duration.ofSeconds(20), ANY, null)) {
       for (String address :
           List.of("http://169.254.169.254:80", "http://[fe80::1]:8998", "https://0.0.0.0:1")) {
         CompletableFuture<List<EngineAddresses>> asked =

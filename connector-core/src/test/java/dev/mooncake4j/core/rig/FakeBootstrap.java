@@ -21,6 +21,7 @@ public final class FakeBootstrap implements Bootstrap {
   private @Nullable CompletableFuture<Void> blocked;
   private List<EngineAddresses> lastKnown = List.of();
   private LookAnswer lookAnswer = LookAnswer.AS_KNOWN;
+  private @Nullable CompletableFuture<RankRegistration> asyncRegistration;
   private int asked;
   private int looks;
 
@@ -131,6 +132,30 @@ public final class FakeBootstrap implements Bootstrap {
     Question question = new Question(bootstrapAddress, new CompletableFuture<>());
     open.add(question);
     return question.answer();
+  }
+
+  @Override
+  public CompletionStage<List<EngineAddresses>> queryOwn(String bootstrapAddress) {
+    return query(bootstrapAddress);
+  }
+
+  @Override
+  public synchronized CompletionStage<RankRegistration> registerAsync(
+      String bootstrapAddress, RankRegistration registration) {
+    if (registerFailure != null) {
+      return CompletableFuture.failedStage(registerFailure);
+    }
+    if (asyncRegistration != null) {
+      return asyncRegistration;
+    }
+    registered.add(registration);
+    return CompletableFuture.completedStage(registration);
+  }
+
+  /** From now on {@link #registerAsync} answers with this; {@code null} ends it. */
+  public synchronized void answerRegistrations(
+      @Nullable CompletableFuture<RankRegistration> answer) {
+    asyncRegistration = answer;
   }
 
   /**

@@ -18,7 +18,9 @@ import dev.mooncake4j.connector.WorkerStats;
 import dev.mooncake4j.core.rig.TestCache;
 import dev.mooncake4j.core.rig.Threads;
 import dev.mooncake4j.core.worker.WorkerRig.Node;
+import dev.mooncake4j.testkit.ManualClock;
 import java.lang.foreign.Arena;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -392,5 +394,22 @@ class MooncakeWorkerTest {
     decoder.worker.close();
     assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(8));
     assertThat(decoder.closings).hasValue(1);
+  }
+
+  @Test
+  void anEntryAtAServerOfAnotherProcessIsWatchedAndAtOnesOwnIsNot() {
+    ManualClock clock = new ManualClock();
+    rig.open(KvRole.PRODUCER, hooks -> hooks.withClock(clock)).register();
+    rig.place = RegistrationPlace.here(WorkerRig.BOOTSTRAP);
+    Node own = rig.open(KvRole.PRODUCER, hooks -> hooks.withClock(clock));
+    own.register();
+    rig.bootstrap.answerAlways(List.of());
+    clock.advance(Duration.ofSeconds(10));
+    // The first has registered again, for the server knows nobody.
+    Awaitility.await()
+        .atMost(WorkerRig.BOUND)
+        .until(() -> rig.bootstrap.registered().size(), size -> size == 3);
+    assertThat(own.worker.stats().pulls()).as("a turn of the other one's loop").isZero();
+    assertThat(rig.bootstrap.asked()).isEqualTo(1);
   }
 }

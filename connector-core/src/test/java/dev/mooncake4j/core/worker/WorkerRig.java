@@ -38,6 +38,9 @@ final class WorkerRig implements AutoCloseable {
   private final List<Node> nodes = new ArrayList<>();
   final FakeBootstrap bootstrap = new FakeBootstrap();
 
+  /** Where the next workers register. */
+  RegistrationPlace place = RegistrationPlace.elsewhere(BOOTSTRAP);
+
   /** One worker and what is below it. */
   final class Node {
     final FaultPlan faults = new FaultPlan();
@@ -67,7 +70,7 @@ final class WorkerRig implements AutoCloseable {
               engine,
               channel,
               bootstrap,
-              BOOTSTRAP,
+              place,
               TransferListener.NONE,
               () -> {},
               closings::incrementAndGet);

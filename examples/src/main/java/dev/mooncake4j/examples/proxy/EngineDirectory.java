@@ -3,6 +3,7 @@ package dev.mooncake4j.examples.proxy;
 import dev.mooncake4j.bootstrap.BootstrapClient;
 import dev.mooncake4j.bootstrap.BootstrapClientConfig;
 import dev.mooncake4j.bootstrap.QueryAnswer;
+import dev.mooncake4j.connector.SharedSecret;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -13,6 +14,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -32,8 +34,7 @@ final class EngineDirectory implements AutoCloseable {
   /** Three attempts of the client's, and its pauses. */
   private static final Duration ANSWER_TIMEOUT = Duration.ofSeconds(20);
 
-  private final BootstrapClient client =
-      new BootstrapClient(BootstrapClientConfig.withTimeout(REQUEST_TIMEOUT));
+  private final BootstrapClient client;
   private final Duration interval;
   private final List<Entry> entries = new ArrayList<>();
   private final List<Thread> watchers = new ArrayList<>();
@@ -53,9 +54,15 @@ final class EngineDirectory implements AutoCloseable {
     }
   }
 
-  /** Begins to ask the prefillers' bootstrap servers, each at this interval. */
-  EngineDirectory(List<Prefiller> prefillers, Duration interval) {
+  /**
+   * Begins to ask the prefillers' bootstrap servers, each at this interval.
+   *
+   * @param secret what they ask for, or {@code null}
+   */
+  EngineDirectory(List<Prefiller> prefillers, Duration interval, @Nullable SharedSecret secret) {
     this.interval = interval;
+    this.client =
+        new BootstrapClient(BootstrapClientConfig.withTimeout(REQUEST_TIMEOUT).withSecret(secret));
     for (Prefiller prefiller : prefillers) {
       Entry entry = new Entry(prefiller);
       entries.add(entry);

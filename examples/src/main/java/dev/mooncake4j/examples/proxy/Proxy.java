@@ -1,5 +1,6 @@
 package dev.mooncake4j.examples.proxy;
 
+import dev.mooncake4j.connector.SharedSecret;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.net.URI;
@@ -78,6 +79,15 @@ public final class Proxy implements Callable<Integer> {
   private int drain;
 
   @Option(
+      names = "--secret-file",
+      paramLabel = "FILE",
+      description =
+          "The file with the prefillers' shared secret, where they have one; default"
+              + " $MOONCAKE4J_SHARED_SECRET_FILE, or the secret itself in"
+              + " $MOONCAKE4J_SHARED_SECRET.")
+  private @Nullable String secretFile;
+
+  @Option(
       names = {"-h", "--help"},
       usageHelp = true,
       description = "Shows this.")
@@ -150,6 +160,7 @@ public final class Proxy implements Callable<Integer> {
     range("--port", port, 0, 65535, problems);
     range("--timeout", timeout, 1, 86_400, problems);
     range("--drain", drain, 0, 86_400, problems);
+    SharedSecret secret = ProxyOptions.secret(secretFile, System.getenv(), problems);
     if (!problems.isEmpty()) {
       throw new CommandLine.ParameterException(
           commandSpec().commandLine(), String.join("\n", problems));
@@ -163,7 +174,8 @@ public final class Proxy implements Callable<Integer> {
         Duration.ofSeconds(drain),
         ProxyOptions.REFRESH,
         ProxyOptions.MAX_BODY_BYTES,
-        System.getenv("OPENAI_API_KEY"));
+        System.getenv("OPENAI_API_KEY"),
+        secret);
   }
 
   private static void range(String option, int value, int min, int max, List<String> problems) {

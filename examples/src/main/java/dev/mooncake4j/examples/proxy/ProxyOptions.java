@@ -2,12 +2,15 @@ package dev.mooncake4j.examples.proxy;
 
 import dev.mooncake4j.bootstrap.BootstrapAddress;
 import dev.mooncake4j.bootstrap.BootstrapException;
+import dev.mooncake4j.connector.SharedSecret;
 import java.net.URI;
 import java.net.URISyntaxException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -22,6 +25,7 @@ import org.jspecify.annotations.Nullable;
  * @param refresh how often bootstrap servers are asked
  * @param maxBodyBytes of a request
  * @param apiKey for the servers where a client brings none, or {@code null}
+ * @param secret what the bootstrap servers ask for, or {@code null}
  */
 record ProxyOptions(
     String host,
@@ -32,7 +36,8 @@ record ProxyOptions(
     Duration drain,
     Duration refresh,
     int maxBodyBytes,
-    @Nullable String apiKey) {
+    @Nullable String apiKey,
+    @Nullable SharedSecret secret) {
 
   /** vLLM's default. */
   static final int BOOTSTRAP_PORT = 8998;
@@ -101,6 +106,27 @@ record ProxyOptions(
       }
     }
     return prefillers;
+  }
+
+  /**
+   * The shared secret of the prefillers, from a file or the environment.
+   *
+   * @param file of {@code --secret-file}, {@code null} if it is not given
+   * @param problems takes what is wrong
+   */
+  static @Nullable SharedSecret secret(
+      @Nullable String file, Map<String, String> environment, List<String> problems) {
+    String text = environment.get("MOONCAKE4J_SHARED_SECRET");
+    try {
+      String from = file != null ? file : environment.get("MOONCAKE4J_SHARED_SECRET_FILE");
+      if (from != null && !from.isBlank()) {
+        return SharedSecret.ofFile(Path.of(from));
+      }
+      return text == null || text.isBlank() ? null : SharedSecret.of(text);
+    } catch (IllegalArgumentException e) {
+      problems.add(String.valueOf(e.getMessage()));
+      return null;
+    }
   }
 
   private static int port(String word, List<String> problems) {

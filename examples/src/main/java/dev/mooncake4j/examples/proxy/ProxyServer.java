@@ -63,7 +63,7 @@ final class ProxyServer implements AutoCloseable {
 
   private ProxyServer(ProxyOptions options) {
     this.options = options;
-    this.directory = new EngineDirectory(options.prefillers(), options.refresh());
+    this.directory = new EngineDirectory(options.prefillers(), options.refresh(), options.secret());
     this.backends = new Backends(options.timeout());
     this.services =
         new Exchange.Services(

@@ -65,6 +65,7 @@ final class ProxyRig implements AutoCloseable {
                 shape.drain(),
                 Duration.ofMillis(50),
                 100_000,
+                null,
                 null));
   }
 

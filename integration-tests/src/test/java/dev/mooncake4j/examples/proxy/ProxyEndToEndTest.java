@@ -30,6 +30,7 @@ class ProxyEndToEndTest {
                     Duration.ofSeconds(10),
                     ProxyOptions.REFRESH,
                     ProxyOptions.MAX_BODY_BYTES,
+                    null,
                     null));
         HttpClient client = HttpClient.newHttpClient()) {
       int bytes = 4 * 2 * ToyServer.BLOCK_BYTES;
