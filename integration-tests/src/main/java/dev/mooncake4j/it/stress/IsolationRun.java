@@ -63,6 +63,7 @@ final class IsolationRun implements AutoCloseable {
   private volatile @Nullable Process flooder;
   private long next;
   private @Nullable Ended goodEnd;
+  private volatile boolean clean;
 
   private IsolationRun(IsolationMain.Options options, Path folder) {
     this.options = options;
@@ -144,11 +145,12 @@ final class IsolationRun implements AutoCloseable {
     } catch (IllegalStateException e) {
       wrong.add(String.valueOf(e.getMessage()));
     }
+    clean = wrong.isEmpty();
     System.out.println(
-        wrong.isEmpty()
+        clean
             ? "isolation: ok, requests=" + requests
             : "isolation: FAILED " + String.join("; ", wrong) + "; see " + folder);
-    return wrong.isEmpty();
+    return clean;
   }
 
   /** Rounds without and with one kind of bad decoder, in turn. */
@@ -352,6 +354,9 @@ final class IsolationRun implements AutoCloseable {
     Process process = flooder;
     if (process != null) {
       process.destroyForcibly();
+    }
+    if (!clean) {
+      return; // What the processes said is worth a look.
     }
     try (Stream<Path> files = Files.walk(folder)) {
       files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
