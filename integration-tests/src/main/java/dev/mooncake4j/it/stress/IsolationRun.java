@@ -244,7 +244,8 @@ final class IsolationRun implements AutoCloseable {
       return;
     }
     for (int i = 0; i < BAD_REQUESTS; i++) {
-      badOpen.add(request(bad, BAD_BLOCKS, PREFILL_MILLIS));
+      // Not all at once: those that are ready in one step are one transfer, on one engine thread.
+      badOpen.add(request(bad, BAD_BLOCKS, PREFILL_MILLIS + 20 * i));
     }
     pause(ASKED_MILLIS);
     if (kind == Bad.STOPPED) {
