@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs prefillers and decoders under load and kills, stops and cuts them (--help lists the options), after
-# setting the machine up (see scripts/setup.sh) and, where sources are newer than the last build, building.
+# Runs prefillers and decoders under load and kills, stops and cuts them (--help lists the options), or measures
+# what a bad decoder does to another (--isolation, and --isolation --help), after setting the machine up (see
+# scripts/setup.sh) and, where sources are newer than the last build, building.
 set -euo pipefail
 unset CDPATH
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -26,6 +27,11 @@ can_cut() {
     mount -t tmpfs tmpfs /run && ip link add br0 type bridge && ip netns add probe &&
       ip link add probe0 type veth peer name eth0 netns probe && ip netns exec probe true' >/dev/null 2>&1
 }
+program=StressMain
+if [ "${1-}" = --isolation ]; then
+  program=IsolationMain
+  shift
+fi
 links=(--links namespaces)
 if ! can_cut; then
   own=()
@@ -34,4 +40,4 @@ if ! can_cut; then
 fi
 
 exec ${own[@]+"${own[@]}"} "$JAVA_HOME/bin/java" -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
-  -cp "$M4J_EXAMPLES_PATH" dev.mooncake4j.it.stress.StressMain "$@" ${links[@]+"${links[@]}"}
+  -cp "$M4J_EXAMPLES_PATH" "dev.mooncake4j.it.stress.$program" "$@" ${links[@]+"${links[@]}"}

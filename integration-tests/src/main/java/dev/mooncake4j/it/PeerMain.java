@@ -47,6 +47,7 @@ import tools.jackson.databind.json.JsonMapper;
  *  {"cmd":"nonzero","block_ids","id"} {"cmd":"touched","block_ids","id"}
  *  {"cmd":"fill","seed"} {"cmd":"zero"} {"cmd":"stats"} {"cmd":"state"}
  *  {"cmd":"sleep"} {"cmd":"wake"} {"cmd":"quit"}
+ *  {"cmd":"close_arena"}                          frees the memory while it is registered: a mistake
  * </pre>
  *
  * <p>Standard output, JSON lines: {@code ready}, {@code accepted}, {@code send_blocks}, {@code
@@ -311,6 +312,10 @@ public final class PeerMain {
       case "wake" -> {
         worker.restoreKvCaches();
         events.emit("awake");
+      }
+      case "close_arena" -> {
+        cache.close();
+        events.emit("arena_closed");
       }
       case "quit" -> stopping = true;
       default -> ask(c);

@@ -3,6 +3,8 @@ package dev.mooncake4j.it;
 import dev.mooncake4j.connector.KvWorker;
 import dev.mooncake4j.connector.WorkerStats;
 import java.io.IOException;
+import java.lang.management.BufferPoolMXBean;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -31,6 +33,8 @@ public final class PeerState {
     add(fields, "queued_transfers", stats.queuedTransfers());
     add(fields, "live_batches", stats.liveBatches());
     add(fields, "registered_bytes", stats.registeredBytes());
+    add(fields, "heap_max", Runtime.getRuntime().maxMemory());
+    add(fields, "direct_bytes", directBytes());
     add(fields, "threads", threads());
     add(fields, "fds", fileDescriptors());
     add(fields, "thread_names", threadNames());
@@ -40,6 +44,17 @@ public final class PeerState {
   private static void add(List<@Nullable Object> fields, String name, Object value) {
     fields.add(name);
     fields.add(value);
+  }
+
+  /** Bytes in direct buffers; the KV memory is not among them. */
+  private static long directBytes() {
+    long bytes = 0;
+    for (BufferPoolMXBean pool : ManagementFactory.getPlatformMXBeans(BufferPoolMXBean.class)) {
+      if (pool.getName().equals("direct")) {
+        bytes += pool.getMemoryUsed();
+      }
+    }
+    return bytes;
   }
 
   /** Java threads by name, the connector's and ours. */

@@ -2,12 +2,10 @@ package dev.mooncake4j.it;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
-import org.awaitility.Awaitility;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -88,7 +86,7 @@ class KilledPeerTest {
     String id = PeerPair.fresh("torn");
     p.prefill(id, Blocks.scattered(4000, BLOCKS, random));
     p.pull(id, received);
-    awaitUnderWay(p.decoder, received);
+    p.awaitUnderWay(received);
     p.prefiller.kill();
     JsonNode failed = p.awaitFailed(id);
     tell("prefiller killed during a transfer", failed);
@@ -113,7 +111,7 @@ class KilledPeerTest {
     String id = PeerPair.fresh("gone");
     p.prefill(id, sent);
     p.pull(id, received);
-    awaitUnderWay(p.decoder, received);
+    p.awaitUnderWay(received);
     p.decoder.kill();
     JsonNode freed = p.prefiller.await("finished_sending", "req_id", "p-" + id);
     System.out.printf(
@@ -147,16 +145,6 @@ class KilledPeerTest {
     p.finishPrefill(id);
     assertThat(p.awaitSent(id)).isEqualTo("EXPIRED");
     PeerPair.verifyIdle(p.prefiller);
-  }
-
-  /** Waits until the first of these blocks have come, while most have not. */
-  private static void awaitUnderWay(PeerProcess decoder, int... received) {
-    int[] few = Blocks.part(0, 50, received);
-    Awaitility.await()
-        .atMost(PeerProcess.SOON)
-        .pollInterval(Duration.ofMillis(2))
-        .until(() -> decoder.touched(few) > 0);
-    assertThat(decoder.has("finished_recving")).as("too fast to be caught").isFalse();
   }
 
   @Test
@@ -261,7 +249,7 @@ class KilledPeerTest {
     String id = PeerPair.fresh("quit");
     p.prefill(id, Blocks.scattered(4000, BLOCKS, random));
     p.pull(id, received);
-    awaitUnderWay(p.decoder, received);
+    p.awaitUnderWay(received);
     p.prefiller.send("cmd", "quit");
     p.decoder.send("cmd", "quit");
     assertThat(p.prefiller.awaitExit()).isZero();

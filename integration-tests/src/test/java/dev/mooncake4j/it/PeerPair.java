@@ -187,6 +187,16 @@ final class PeerPair implements AutoCloseable {
         .until(() -> prefiller.state().path("waiting_pulls").asInt() == n);
   }
 
+  /** Waits until the first of these blocks have come, while most have not. */
+  void awaitUnderWay(int... received) {
+    int[] few = Blocks.part(0, 50, received);
+    Awaitility.await()
+        .atMost(PeerProcess.SOON)
+        .pollInterval(Duration.ofMillis(2))
+        .until(() -> decoder.touched(few) > 0);
+    assertThat(decoder.has("finished_recving")).as("too fast to be caught").isFalse();
+  }
+
   /** Begins a prefill that does not end yet. */
   void announce(String transferId, int... blocks) {
     prefiller.send(

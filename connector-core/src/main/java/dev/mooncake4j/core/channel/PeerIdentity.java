@@ -5,8 +5,10 @@ package dev.mooncake4j.core.channel;
  * channel have the same.
  *
  * @param number counts the connections accepted
+ * @param host the address that the connection comes from: what the requester says of itself is its
+ *     own word, and this is not
  */
-public record PeerIdentity(long number) {
+public record PeerIdentity(long number, String host) {
   @Override
   public String toString() {
     return "peer-" + number;

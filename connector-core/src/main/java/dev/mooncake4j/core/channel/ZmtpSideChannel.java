@@ -150,7 +150,7 @@ public final class ZmtpSideChannel implements SideChannel {
               this,
               Zmtp.Role.DEALER,
               "tcp://" + HostAddresses.join(bare, port),
-              new PeerIdentity(0),
+              new PeerIdentity(0, bare),
               handshakeDeadline());
       if (connections.size() - peers.size() >= settings.maxConnections()) {
         end(
@@ -358,7 +358,7 @@ public final class ZmtpSideChannel implements SideChannel {
         || peersOfHost.getOrDefault(host, 0) >= settings.maxPeersOfHost()) {
       return false;
     }
-    PeerIdentity identity = new PeerIdentity(++peersAccepted);
+    PeerIdentity identity = new PeerIdentity(++peersAccepted, host.getHostAddress());
     ZmtpConnection peer =
         new ZmtpConnection(
             this,

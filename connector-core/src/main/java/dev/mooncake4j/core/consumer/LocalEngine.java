@@ -25,8 +25,12 @@ public record LocalEngine(
     return WireLayout.empty();
   }
 
-  /** What is wrong with block ids that are to be filled here, or {@code null}. */
+  /** Why these blocks cannot be filled here, or {@code null}. */
   @Nullable String problemWith(BlockIds blocks) {
+    String closed = cache.arenas().closed();
+    if (closed != null) {
+      return closed;
+    }
     int groups = cache.spec().groups().size();
     if (blocks.groupCount() != groups) {
       return "block id groups=" + blocks.groupCount() + " but the kv cache has groups=" + groups;

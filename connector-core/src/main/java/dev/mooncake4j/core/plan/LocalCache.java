@@ -11,17 +11,28 @@ import java.util.List;
  * @param rank its place in its engine
  * @param spec the shape of the cache, the same for every rank
  * @param regions its KV memory, in the order in which it was registered
+ * @param arenas what that memory lives in
  */
-public record LocalCache(RankLayout rank, KvCacheSpec spec, List<TransferRegion> regions) {
+public record LocalCache(
+    RankLayout rank, KvCacheSpec spec, List<TransferRegion> regions, OpenArenas arenas) {
 
   /** Copies the list. */
   public LocalCache {
     regions = List.copyOf(regions);
   }
 
+  /** A cache of which only the addresses are known. */
+  public LocalCache(RankLayout rank, KvCacheSpec spec, List<TransferRegion> regions) {
+    this(rank, spec, regions, OpenArenas.NONE);
+  }
+
   /** The cache of a worker that has registered {@code layout}. */
   public static LocalCache of(RankLayout rank, KvCacheSpec spec, KvCacheLayout layout) {
-    return new LocalCache(rank, spec, layout.regions().stream().map(TransferRegion::of).toList());
+    return new LocalCache(
+        rank,
+        spec,
+        layout.regions().stream().map(TransferRegion::of).toList(),
+        OpenArenas.of(layout));
   }
 
   /**

@@ -41,6 +41,8 @@ public final class PeerPlan {
 
   private final Copy[] copies;
 
+  private final OpenArenas arenas;
+
   /** What is copied of each block of one group in one pair of regions. */
   private record Copy(
       TransferRegion local,
@@ -66,6 +68,7 @@ public final class PeerPlan {
     this.perRun = new int[groupCount];
     this.perBlock = new int[groupCount];
     this.copies = copies.toArray(new Copy[0]);
+    this.arenas = cache.arenas();
     for (int g = 0; g < groupCount; g++) {
       boolean state = groups.get(g).kind() == KvCacheGroup.Kind.MAMBA;
       skipNull[g] = state;
@@ -91,6 +94,11 @@ public final class PeerPlan {
             ? region.blockCount()
             : (Long.MAX_VALUE - region.baseAddress()) / region.blockLen();
     return blocks / blocksPerId[group];
+  }
+
+  /** What the copies' sources live in. */
+  public OpenArenas arenas() {
+    return arenas;
   }
 
   /**

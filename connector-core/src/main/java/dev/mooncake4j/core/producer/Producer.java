@@ -444,7 +444,7 @@ public final class Producer {
     } else if (past || (send != null && send.state() == SendRecord.State.ENDING)) {
       pull.failed(entry.requestId(), pastText(entry.transferId()));
     } else {
-      String full = waiting.fullFor(pull.session);
+      String full = waiting.fullFor(pull.from.host(), pull.session);
       if (full == null) {
         await(pull, entry);
       } else {

@@ -137,6 +137,13 @@ final class TransferPool implements TransferRunner {
         finish(work.done, new Outcome(Arrays.asList(failures), false, 0, 0, 0));
         return;
       }
+      String closed = job.plan().arenas().closed();
+      if (closed != null) {
+        // Reading it would end the process. The decoder's engine is not to blame.
+        left(work, false, null);
+        finish(work.done, failed(job, "the prefiller's kv memory is gone: " + closed));
+        return;
+      }
       long start = clock.nanoTime();
       WriteResult result =
           engine.write(job.session(), descriptors, WRITE_BASE_NANOS + bytes * WRITE_NANOS_PER_BYTE);

@@ -12,11 +12,17 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Requests of decoders that wait for their prefill, or for a transfer nobody has heard of: found by
- * transfer, and by the connection that the answer goes to. Bounded, also for each decoder, so that
- * one that asks without end leaves room for the others. Owned by the worker loop.
+ * transfer, and by the connection that the answer goes to. Owned by the worker loop.
+ *
+ * <p>Bounded, so that one that asks without end leaves room for the others: each decoder rank by a
+ * number of its own, and each host by what is free, since a host may run many ranks and claim even
+ * more. <b>A host may have as many waiting as there are places left.</b> So one alone gets half of
+ * all, two that want all get a third each, and however many there are, as much as each of them has
+ * is left for a host that has fewer. No share has to be set, and none is kept for hosts that are
+ * not there. The host is where the connection comes from, and not the name that a pull gives.
  */
 final class WaitingPulls {
-  /** Past it further ones are refused at once. */
+  /** Never more than these wait in all. */
   static final int MAX = 65_536;
 
   /** The same for one decoder rank, named by its session. */
@@ -25,6 +31,7 @@ final class WaitingPulls {
   private final Map<String, Set<Waiting>> byTransfer = new HashMap<>();
   private final Map<PeerIdentity, Set<Waiting>> byPeer = new HashMap<>();
   private final Map<String, Integer> bySession = new HashMap<>();
+  private final Map<String, Integer> byHost = new HashMap<>();
   private int size;
 
   /** One request; equal to none but itself. */
@@ -39,10 +46,17 @@ final class WaitingPulls {
     }
   }
 
-  /** Which bound lets no further one of this decoder wait, or {@code null} if none does. */
-  @Nullable String fullFor(String session) {
-    if (size >= MAX) {
-      return "waiting_pulls=" + size;
+  /**
+   * Which bound lets no further one of this decoder wait, or {@code null} if none does.
+   *
+   * @param host where its connection comes from
+   * @param session what it calls itself
+   */
+  @Nullable String fullFor(String host, String session) {
+    int ofHost = byHost.getOrDefault(host, 0);
+    int left = MAX - size;
+    if (ofHost >= left) {
+      return "waiting_pulls=" + ofHost + " of host=" + host + ", places left=" + left;
     }
     int own = bySession.getOrDefault(session, 0);
     return own >= MAX_PER_SESSION ? "waiting_pulls=" + own + " of peer=" + session : null;
@@ -54,6 +68,7 @@ final class WaitingPulls {
     byTransfer.computeIfAbsent(waiter.entry.transferId(), t -> new LinkedHashSet<>()).add(waiter);
     byPeer.computeIfAbsent(waiter.pull.from, p -> new LinkedHashSet<>()).add(waiter);
     bySession.merge(waiter.pull.session, 1, Integer::sum);
+    byHost.merge(waiter.pull.from.host(), 1, Integer::sum);
     size++;
   }
 
@@ -63,11 +78,16 @@ final class WaitingPulls {
       return;
     }
     removeFrom(byPeer, waiter.pull.from, waiter);
-    bySession.computeIfPresent(waiter.pull.session, (s, n) -> n == 1 ? null : n - 1);
+    oneLess(bySession, waiter.pull.session);
+    oneLess(byHost, waiter.pull.from.host());
     size--;
     if (waiter.deadline != null) {
       waiter.deadline.cancel();
     }
+  }
+
+  private static void oneLess(Map<String, Integer> counts, String key) {
+    counts.computeIfPresent(key, (k, n) -> n == 1 ? null : n - 1);
   }
 
   private static <K> boolean removeFrom(Map<K, Set<Waiting>> map, K key, Waiting waiter) {

@@ -10,7 +10,6 @@ import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.plan.LocalCache;
 import dev.mooncake4j.core.plan.TransferRegion;
 import dev.mooncake4j.core.wire.WireLayout;
-import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /** A server's cache layout in the forms that the engine, the planner and the wire take. */
@@ -41,16 +40,12 @@ final class LocalCaches {
   }
 
   static LocalCache cache(KvCacheLayout layout, RankLayout rank, KvCacheSpec spec) {
+    LocalCache cache = LocalCache.of(rank, spec, layout);
+    String closed = cache.arenas().closed();
+    if (closed != null) {
+      throw new KvConnectorException(closed);
+    }
     for (KvCacheRegion region : layout.regions()) {
-      MemorySegment segment = region.memory().segment();
-      if (segment != null && !segment.scope().isAlive()) {
-        throw new KvConnectorException(
-            "the arena of "
-                + region.memory()
-                + " of layer="
-                + region.layerName()
-                + " is closed: keep it open until the worker is closed");
-      }
       if (region.groupIndex() >= spec.groups().size()) {
         throw new KvConnectorException(
             "layer="
@@ -62,7 +57,7 @@ final class LocalCaches {
                 + ": give each group in ConnectorConfig.cacheSpec");
       }
     }
-    return LocalCache.of(rank, spec, layout);
+    return cache;
   }
 
   static WireLayout wire(LocalCache cache) {

@@ -193,7 +193,7 @@ class ProducerMessagesTest {
     Asked asked = decoder.pull(at, "d", "t", 3);
     rig.settle();
     assertThat(asked.answers()).isEmpty();
-    PeerIdentity nobody = new PeerIdentity(9_999);
+    PeerIdentity nobody = new PeerIdentity(9_999, "10.0.0.9");
     prefiller.producer().onMalformed(nobody, 2);
     assertThat(prefiller.producer().malformed()).isEqualTo(1);
     assertThat(rig.network().droppedReplies()).as("an answer to one that is gone").isEqualTo(1);
@@ -264,14 +264,19 @@ class ProducerMessagesTest {
 
   @Test
   void noMoreThanSoManyPullsWaitInAll() {
-    for (int i = 0; i < WaitingPulls.MAX / WaitingPulls.MAX_PER_SESSION; i++) {
+    for (int i = 0; i < WaitingPulls.MAX / 2 / WaitingPulls.MAX_PER_SESSION; i++) {
       rig.rawDecoder().pull(at, entries("t" + i + "-", WaitingPulls.MAX_PER_SESSION));
     }
     rig.settle();
-    assertThat(prefiller.producer().waitingPulls()).isEqualTo(WaitingPulls.MAX);
+    assertThat(prefiller.producer().waitingPulls()).isEqualTo(WaitingPulls.MAX / 2);
     PullResponse refused = served(decoder.pull(at, "e", "u", 3));
-    assertThat(refused.errorRequests()).containsExactly("e");
-    assertThat(refused.message()).contains("waiting_pulls=" + WaitingPulls.MAX);
+    assertThat(refused.errorRequests()).as("another rank of the same host").containsExactly("e");
+    assertThat(refused.message())
+        .contains("waiting_pulls=" + WaitingPulls.MAX / 2)
+        .contains("host=10.0.0.1");
+    Asked elsewhere = rig.rawDecoder().from("10.0.0.2").pull(at, "f", "v", 3);
+    rig.settle();
+    assertThat(elsewhere.answers()).as("another host has room").isEmpty();
     rig.advanceSeconds(30);
     assertThat(prefiller.producer().waitingPulls()).isZero();
     assertThat(prefiller.loop().pendingDeadlines()).isZero();
@@ -313,7 +318,7 @@ class ProducerMessagesTest {
   @Test
   void manyReleasesOfOneTransferBeingWrittenAreBounded() {
     PendingReleases releases = new PendingReleases();
-    PeerIdentity from = new PeerIdentity(9_998);
+    PeerIdentity from = new PeerIdentity(9_998, "10.0.0.9");
     int taken = 0;
     while (!releases.isFull()) {
       releases.add(new PendingReleases.Pending(from, List.of("t"), List.of(), 1), List.of("t"));

@@ -68,7 +68,7 @@ class ProducerUnregisteredTest {
             WireLayout.empty(),
             1,
             0);
-    producer.onRequest(new PeerIdentity(1), WireCodec.encode(pull));
+    producer.onRequest(new PeerIdentity(1, "10.0.0.9"), WireCodec.encode(pull));
     assertThat(answers).hasSize(1);
     return WireCodec.decodeResponse(answers.getFirst());
   }

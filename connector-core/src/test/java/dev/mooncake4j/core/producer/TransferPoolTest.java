@@ -121,6 +121,32 @@ class TransferPoolTest {
   }
 
   @Test
+  void memoryWhoseArenaIsClosedIsNotReadAndNobodyElseSuffers() throws InterruptedException {
+    RankLayout rank = RankLayout.single();
+    PeerPlan closed;
+    try (Arena early = Arena.ofShared()) {
+      TestCache gone = new TestCache(early, 2, 16, 32);
+      closed =
+          PeerPlan.prepare(
+              gone.local(rank, SPEC),
+              new PeerLayout(0, 1, 1, destination.local(rank, SPEC).regions()));
+    }
+    for (int i = 0; i < 10; i++) {
+      TransferJob job = new TransferJob(peer.address(), 0, closed, List.of(part(3, 7), part(4, 9)));
+      pool.submit(job, outcomes::add);
+      Outcome outcome = outcome();
+      assertThat(outcome.failures())
+          .allSatisfy(f -> assertThat(f).contains("layer=model.layers.0").contains("is closed"));
+      assertThat(outcome.engineFailed()).isFalse();
+    }
+    assertThat(engine.writes()).isEmpty();
+    source.fill(1, 3);
+    submit(part(3, 7));
+    assertThat(outcome().failures()).as("the decoder is not left alone for it").containsOnlyNulls();
+    assertThat(destination.holds(1, 7)).isTrue();
+  }
+
+  @Test
   void anEngineFailureFailsEveryPartThatWasPlanned() throws InterruptedException {
     faults.failNextWrite("status=-7");
     submit(part(3, 7), part(4, 5, 6));

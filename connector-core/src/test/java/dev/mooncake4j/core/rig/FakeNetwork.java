@@ -129,7 +129,7 @@ public final class FakeNetwork {
             this,
             client,
             "tcp://" + HostAddresses.join(host, port),
-            new PeerIdentity(++lastIdentity));
+            new PeerIdentity(++lastIdentity, client.host()));
     open.add(connection);
     byIdentity.put(connection.identity(), connection);
     return connection;

@@ -12,6 +12,7 @@ public final class FakeSideChannel implements SideChannel {
   private final FakeNetwork network;
   private final List<FakeConnection> connections = new ArrayList<>();
   private @Nullable RuntimeException connectFailure;
+  private String host = "10.0.0.1";
   private boolean closed;
 
   FakeSideChannel(FakeNetwork network) {
@@ -37,6 +38,15 @@ public final class FakeSideChannel implements SideChannel {
   /** From now on no connection can be made at all, as when no sockets are left. */
   public void failConnects(@Nullable RuntimeException failure) {
     connectFailure = failure;
+  }
+
+  /** Where connections made from now on come from. */
+  void comesFrom(String address) {
+    host = address;
+  }
+
+  String host() {
+    return host;
   }
 
   void forget(FakeConnection connection) {

@@ -87,6 +87,12 @@ public final class RawDecoder {
     }
   }
 
+  /** Has its connections come from this host from now on; they all come from one otherwise. */
+  public RawDecoder from(String host) {
+    channel.comesFrom(host);
+    return this;
+  }
+
   /** Asks for one request's blocks; none only releases. */
   public Asked pull(String address, String requestId, String transferId, int... blocks) {
     return pull(address, entry(requestId, transferId, blocks));

@@ -110,7 +110,7 @@ public record StressOptions(
     return minutes;
   }
 
-  private static int positive(String value) {
+  static int positive(String value) {
     int n = Integer.parseInt(value);
     if (n < 1 || n > 100_000) {
       throw new IllegalArgumentException("not between 1 and 100000");
