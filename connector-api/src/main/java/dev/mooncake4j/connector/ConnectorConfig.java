@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * The effective configuration of a connector; made by {@link #builder()}.
  *
  * <p>What the builder sets overrides the JSON, and both override the environment; nothing is
- * corrected in silence.
+ * corrected in silence. Longer than most classes: each value has a setter with its check.
  *
  * @param connectorName {@code kv_connector}
  * @param role {@code kv_role}
