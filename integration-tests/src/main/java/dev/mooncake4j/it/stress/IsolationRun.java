@@ -7,6 +7,7 @@ import dev.mooncake4j.it.stress.Messages.Outcome;
 import dev.mooncake4j.it.stress.Messages.PullJob;
 import dev.mooncake4j.it.stress.Messages.Ready;
 import dev.mooncake4j.it.stress.Messages.SendJob;
+import dev.mooncake4j.it.stress.Messages.State;
 import dev.mooncake4j.it.stress.Messages.ToPeer;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -25,12 +26,14 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import java.util.function.Predicate;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** Latencies of a good decoder with and without a bad one beside it: the driver, one thread. */
 final class IsolationRun implements AutoCloseable {
   private static final Duration LIMIT = Duration.ofMinutes(2);
+  private static final Duration ARMED = Duration.ofSeconds(10);
   private static final long TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
   private static final int WARM_UP = 300;
   private static final int GOOD_BLOCKS = 4;
@@ -40,13 +43,8 @@ final class IsolationRun implements AutoCloseable {
 
   private static final int BAD_BLOCKS = 64;
 
-  /** Its pulls have come by then; and its prefills end later. */
-  private static final int ASKED_MILLIS = 200;
-
-  private static final int PREFILL_MILLIS = 500;
-
-  /** Writes to it are under way by then. */
-  private static final int HANGS_MILLIS = 600;
+  /** Its pulls must have come before its prefills end: else nothing is ever written to it. */
+  private static final int PREFILL_MILLIS = 3000;
 
   private static final double MOST_FACTOR = 2;
 
@@ -247,16 +245,34 @@ final class IsolationRun implements AutoCloseable {
       // Not all at once: those that are ready in one step are one transfer, on one engine thread.
       badOpen.add(request(bad, BAD_BLOCKS, PREFILL_MILLIS + 20 * i));
     }
-    pause(ASKED_MILLIS);
+    await("pulls of the bad decoder wait", state -> state.waitingPulls() == BAD_REQUESTS);
     if (kind == Bad.STOPPED) {
       signal("STOP");
     } else {
       network.cut(prefiller.index, bad.index);
     }
-    pause(HANGS_MILLIS);
-    if (badOpen.size() != BAD_REQUESTS) {
-      throw new IllegalStateException("transfers to the bad decoder hang=" + badOpen.size());
-    }
+    await("writes to it are under way", state -> state.queuedTransfers() == BAD_REQUESTS);
+  }
+
+  /** Asks the prefiller for its figures until they are so. */
+  private void await(String what, Predicate<State> until) throws InterruptedException {
+    prefiller.state = null;
+    tell(prefiller, ToPeer.of(Command.STATE));
+    spin(
+        () -> {
+          State state = prefiller.state;
+          if (state == null) {
+            return false;
+          }
+          if (until.test(state)) {
+            return true;
+          }
+          prefiller.state = null;
+          tell(prefiller, ToPeer.of(Command.STATE));
+          return false;
+        },
+        ARMED,
+        "not all " + what);
   }
 
   private void end(Bad kind) throws InterruptedException {
@@ -323,11 +339,6 @@ final class IsolationRun implements AutoCloseable {
     } finally {
       process.destroyForcibly();
     }
-  }
-
-  private void pause(int millis) throws InterruptedException {
-    long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis);
-    spin(() -> System.nanoTime() - end >= 0, LIMIT, "");
   }
 
   /** Turns the loop until something is so. */
