@@ -8,6 +8,7 @@ import io.netty.channel.Channel;
 import io.netty.channel.ChannelFutureListener;
 import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelOption;
+import io.netty.channel.ChannelPipeline;
 import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.group.ChannelGroup;
 import io.netty.channel.group.DefaultChannelGroup;
@@ -141,21 +142,39 @@ final class HttpServer implements AutoCloseable {
       return;
     }
     connections.add(channel);
-    RequestHandler requests = new RequestHandler(router, unexpectedErrors);
+    serve(channel.pipeline(), config, router, unexpectedErrors);
+  }
+
+  /**
+   * Gives a connection its handlers.
+   *
+   * @param unexpectedErrors counts what no client should be able to cause
+   */
+  static void serve(
+      ChannelPipeline pipeline,
+      BootstrapServerConfig config,
+      Router router,
+      LongAdder unexpectedErrors) {
+    RequestDecoder decoder = new RequestDecoder();
+    RequestHandler requests = new RequestHandler(router, decoder::hasBytes, unexpectedErrors);
     ConnectionGuard guard =
         new ConnectionGuard(config.requestTimeout(), config.idleTimeout(), requests);
     requests.guardedBy(guard);
-    channel
-        .pipeline()
-        .addLast(
-            guard,
-            new HttpRequestDecoder(
-                new HttpDecoderConfig()
-                    .setMaxInitialLineLength(MAX_LINE_BYTES)
-                    .setMaxHeaderSize(MAX_HEADER_BYTES)),
-            new HttpResponseEncoder(),
-            new FlowControlHandler(),
-            requests);
+    pipeline.addLast(guard, decoder, new HttpResponseEncoder(), new FlowControlHandler(), requests);
+  }
+
+  /** Knows whether some of a request is there. */
+  private static final class RequestDecoder extends HttpRequestDecoder {
+    RequestDecoder() {
+      super(
+          new HttpDecoderConfig()
+              .setMaxInitialLineLength(MAX_LINE_BYTES)
+              .setMaxHeaderSize(MAX_HEADER_BYTES));
+    }
+
+    boolean hasBytes() {
+      return actualReadableBytes() > 0;
+    }
   }
 
   /** The port that is bound. */

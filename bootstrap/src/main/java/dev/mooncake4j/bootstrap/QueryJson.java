@@ -114,6 +114,9 @@ final class QueryJson {
     if (text.isEmpty() || text.length() > RegisterRequest.MAX_TEXT) {
       throw new MalformedAnswerException(name + " has length=" + text.length());
     }
+    if (!RegisterRequest.isWellFormed(text)) {
+      throw new MalformedAnswerException(name + " has half a surrogate pair");
+    }
     return text;
   }
 

@@ -28,6 +28,7 @@ import java.io.IOException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -49,6 +50,7 @@ final class RequestHandler extends SimpleChannelInboundHandler<HttpObject>
   static final int MAX_BODY_BYTES = 64 * 1024;
 
   private final Router router;
+  private final BooleanSupplier moreHasCome;
   private final LongAdder unexpectedErrors;
   private @Nullable ConnectionGuard guard;
   private @Nullable ChannelHandlerContext context;
@@ -64,10 +66,12 @@ final class RequestHandler extends SimpleChannelInboundHandler<HttpObject>
   /**
    * A handler for one connection.
    *
+   * @param moreHasCome whether bytes of a further request have come already
    * @param unexpectedErrors counts what no client should be able to cause
    */
-  RequestHandler(Router router, LongAdder unexpectedErrors) {
+  RequestHandler(Router router, BooleanSupplier moreHasCome, LongAdder unexpectedErrors) {
     this.router = router;
+    this.moreHasCome = moreHasCome;
     this.unexpectedErrors = unexpectedErrors;
   }
 
@@ -208,6 +212,9 @@ final class RequestHandler extends SimpleChannelInboundHandler<HttpObject>
             ctx.close();
           } else if (keepAlive) {
             guard().idle();
+            if (moreHasCome.getAsBoolean()) {
+              guard().receiving();
+            }
             ctx.channel().config().setAutoRead(true);
           } else {
             ended = true;

@@ -252,6 +252,17 @@ class HttpAbuseTest {
     }
   }
 
+  /** Its bytes came before the time between two requests had begun. */
+  @Test
+  void aHalfSentRequestBehindAWholeOneIsGivenUp() throws IOException {
+    try (ServerFixture fixture = new ServerFixture(ServerFixture::impatient);
+        RawHttp http = new RawHttp(fixture.port())) {
+      http.send(QUERY + "GET /query HTTP/1.1\r\nX: ");
+      assertThat(http.response().status()).isEqualTo(200);
+      assertEnds(fixture, http, 408);
+    }
+  }
+
   @Test
   void aHalfSentRequestWhoseClientIsGoneIsForgotten() throws IOException {
     try (ServerFixture fixture = new ServerFixture();

@@ -67,6 +67,8 @@ class QueryJsonTest {
         "{\"0\":{\"engine_id\":1,\"worker_addr\":{}}}",
         "{\"0\":{\"engine_id\":null,\"worker_addr\":{}}}",
         "{\"0\":{\"engine_id\":\"\",\"worker_addr\":{}}}",
+        "{\"0\":{\"engine_id\":\"\\ud83d\",\"worker_addr\":{}}}",
+        "{\"0\":{\"engine_id\":\"e\",\"worker_addr\":{\"0\":{\"0\":\"\\ude00\"}}}}",
         "{\"0\":{\"engine_id\":\"e\",\"worker_addr\":[]}}",
         "{\"0\":{\"engine_id\":\"e\",\"worker_addr\":{\"0\":\"tcp://a:1\"}}}",
         "{\"0\":{\"engine_id\":\"e\",\"worker_addr\":{\"0\":{\"0\":1}}}}",

@@ -312,4 +312,19 @@ class ConnectorConfigTest {
     assertThat(copy.bootstrapAllowedHosts()).containsExactly("mlx5_0");
     assertThat(copy.peerAllowedHosts()).containsExactly("mlx5_0");
   }
+
+  @Test
+  void aProblemIsOneLineOfSomeLengthWhateverWasGiven() {
+    assertThat(problemsOf(builder().protocol("tcp\r\nERROR all is lost\u001b[2J")))
+        .singleElement()
+        .asString()
+        .startsWith("mooncake_protocol=tcp??ERROR all is lost?[2J is no transport");
+    assertThat(problemsOf(builder().protocol("x".repeat(100_000))))
+        .singleElement()
+        .asString()
+        .hasSizeLessThan(1000)
+        .startsWith("mooncake_protocol=xxx")
+        .contains("xxx…xxx")
+        .endsWith("tcp, ub, ubshmem]");
+  }
 }

@@ -2,6 +2,7 @@ package dev.mooncake4j.core.consumer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.mooncake4j.core.config.CapturedLog;
 import dev.mooncake4j.core.rig.CoreRig;
 import dev.mooncake4j.core.rig.RawPrefiller;
 import dev.mooncake4j.core.rig.RawPrefiller.Question;
@@ -85,16 +86,28 @@ class ConsumerLeaseTest {
   @Test
   void aPrefillerWithoutLeasesIsAskedOnAndNothingElseSuffers() {
     decoder.arrive("d", "t");
-    renewal(2.1, "t").error("required field is missing: remote_hostname");
-    renewal(2, "t").error("required field is missing: remote_hostname");
-    pullAndEnd("d", "t");
+    try (CapturedLog log = new CapturedLog()) {
+      renewal(2.1, "t").error("required field is missing: remote_hostname");
+      renewal(2, "t").error("required field is missing: remote_hostname");
+      pullAndEnd("d", "t");
+      assertThat(log.lines("WARN"))
+          .as("once for this prefiller")
+          .singleElement()
+          .asString()
+          .contains(prefiller.address())
+          .contains("kv_lease_duration")
+          .contains("required field is missing");
+    }
   }
 
   @Test
   void aLeaseThatIsGoneThereIsLeftToThePullToFindOut() {
     decoder.arrive("d", "t");
-    renewal(2.1, "t").answer(PullResponse.finished(List.of(), List.of("t"), null, 0));
-    pullAndEnd("d", "t");
+    try (CapturedLog log = new CapturedLog()) {
+      renewal(2.1, "t").answer(PullResponse.finished(List.of(), List.of("t"), null, 0));
+      pullAndEnd("d", "t");
+      assertThat(log.lines("WARN")).isEmpty();
+    }
   }
 
   @Test

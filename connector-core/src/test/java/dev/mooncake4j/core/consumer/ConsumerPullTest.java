@@ -197,6 +197,26 @@ class ConsumerPullTest {
     assertThat(failure.peer()).isEqualTo(prefiller.address());
   }
 
+  @Test
+  void afterTwoMissesTheNextPullBringsTheLayout() {
+    decoder.pull("d1", "t1", 1);
+    asked().finish("d1");
+    rig.settle();
+    assertThat(decoder.ends()).containsExactly("d1");
+    decoder.pull("d2", "t2", 2);
+    asked().answer(PullResponse.layoutMiss("never heard of it"));
+    asked().answer(PullResponse.layoutMiss("and cannot keep it"));
+    rig.settle();
+    assertThat(decoder.onlyFailure().reason()).contains("and cannot keep it");
+
+    decoder.pull("d3", "t3", 3);
+    Question next = asked();
+    assertThat(next.pull().layout().regionCount()).isEqualTo(2);
+    next.finish("d3");
+    rig.settle();
+    assertThat(decoder.ends()).containsExactly("d3");
+  }
+
   // Answers.
 
   @Test

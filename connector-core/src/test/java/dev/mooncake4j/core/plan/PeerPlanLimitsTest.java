@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Large regions, many copies, and the edge of the address space. */
@@ -159,6 +160,7 @@ class PeerPlanLimitsTest {
 
   /** Prints what a plan costs in processor time, so that a change that makes it slow is seen. */
   @Test
+  @Tag("time")
   void timeOfAPlan() {
     ThreadMXBean threads = ManagementFactory.getThreadMXBean();
     Random random = new Random(5);

@@ -14,7 +14,8 @@ import org.junit.jupiter.api.Test;
  * else may have been touched.
  */
 class PlanPropertyTest {
-  private static final int CASES = 1500;
+  /** Fewer where the test is run over and over, by mutation tests. */
+  private static final int CASES = Integer.getInteger("mooncake4j.cases", 1500);
 
   @Test
   void everyByteOfTheDecoderIsTheModels() {
@@ -25,7 +26,7 @@ class PlanPropertyTest {
     for (int i = 0; i < CASES; i++) {
       copied += check(new ToyModel(new Random(seed + i)), "mooncake4j.seed=" + (seed + i), runs);
     }
-    assertThat(copied).as("bytes checked in all").isGreaterThan(100_000);
+    assertThat(copied).as("bytes checked in all").isGreaterThan(CASES * 60L);
   }
 
   /** Runs one request between all ranks and returns the number of bytes that were checked. */

@@ -38,7 +38,7 @@ class MooncakeSchedulerScheduleTest {
   void blocksAreReleasedOnceAndNothingIsRemembered() {
     String given = System.getProperty("mooncake4j.seed");
     long first = given != null ? Long.parseLong(given) : System.nanoTime();
-    int schedules = given != null ? 1 : SCHEDULES;
+    int schedules = Integer.getInteger("mooncake4j.cases", given != null ? 1 : SCHEDULES);
     System.out.println("schedules: first seed=" + first + " (-Dmooncake4j.seed=N repeats one)");
     int kept = 0;
     int filled = 0;

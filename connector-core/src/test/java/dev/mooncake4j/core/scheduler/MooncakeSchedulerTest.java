@@ -78,7 +78,10 @@ class MooncakeSchedulerTest {
   void everythingCachedOnlyReleases() {
     decoder.onRequestArrived(PULL);
     assertThat(decoder.matchedTokens(PULL, 100)).isEqualTo(MatchedTokens.NONE);
-    decoder.onBlocksAllocated(PULL, BlockIds.of(7, 8), 0);
+    try (CapturedLog log = new CapturedLog()) {
+      decoder.onBlocksAllocated(PULL, BlockIds.of(7, 8), 0);
+      assertThat(log.lines("WARN")).isEmpty();
+    }
 
     assertThat(decoder.buildStep().pulls())
         .containsExactly(new StepPlan.Pull("d1", "t1", "engine-p", ADDRESS, BlockIds.none()));
@@ -276,6 +279,16 @@ class MooncakeSchedulerTest {
     assertThat(step.ready()).hasSize(1);
   }
 
+  /** All of its prompt was cached, so no blocks were allocated for it. */
+  @Test
+  void aPrefillThatEndsWithoutAnAllocationIsAnnouncedAllTheSame() {
+    assertThat(finish(prefiller, SEND, FinishReason.LENGTH, 4)).isTrue();
+
+    StepPlan step = prefiller.buildStep();
+    assertThat(step.announcements()).containsExactly(new StepPlan.Announcement("p1", "t1"));
+    assertThat(step.ready()).hasSize(1);
+  }
+
   @ParameterizedTest
   @EnumSource(
       value = FinishReason.class,
@@ -355,8 +368,13 @@ class MooncakeSchedulerTest {
 
     prefiller.onStepResult(sent("p1", "t1"));
 
-    // The server frees the blocks at this report, so they must not be offered any more.
-    assertThat(prefiller.buildStep().ready()).isEmpty();
+    // The server frees the blocks at this report, so they must not be offered any more; a decoder
+    // that asks for them is told.
+    StepPlan step = prefiller.buildStep();
+    assertThat(step.ready()).isEmpty();
+    assertThat(step.cancelledSends())
+        .singleElement()
+        .satisfies(cancelled -> assertThat(cancelled.transferId()).isEqualTo("t1"));
     assertForgotten(prefiller);
   }
 
@@ -598,6 +616,41 @@ class MooncakeSchedulerTest {
     assertThatThrownBy(() -> prefiller.onRequestFinished(SEND, twoGroups, FinishReason.LENGTH))
         .hasMessageContaining("block_groups=2");
     assertThat(finish(prefiller, SEND, FinishReason.LENGTH, 1)).isTrue();
+  }
+
+  /** That nothing is left means little where the count does not see what there is. */
+  @Test
+  void theCountSeesWhatIsRemembered() {
+    MooncakeScheduler leased = scheduler(KvRole.CONSUMER, FULL, Duration.ofSeconds(9));
+    leased.onRequestArrived(PULL);
+    int arrived = leased.size();
+    leased.buildStep();
+    int waiting = leased.size();
+    leased.onBlocksAllocated(PULL, BlockIds.of(7), 16);
+    int allocated = leased.size();
+    leased.buildStep();
+    int pulling = leased.size();
+    assertThat(waiting).isPositive().isLessThan(arrived).isLessThan(allocated).isEqualTo(pulling);
+    finish(leased, PULL, FinishReason.ABORTED, 7);
+    assertThat(leased.size()).as("with a cancellation to be told").isGreaterThan(pulling);
+
+    prefiller.onRequestArrived(SEND);
+    prefiller.onBlocksAllocated(SEND, BlockIds.none(), 0);
+    int announced = prefiller.size();
+    prefiller.buildStep();
+    int begun = prefiller.size();
+    finish(prefiller, SEND, FinishReason.LENGTH, 4);
+    int ready = prefiller.size();
+    prefiller.buildStep();
+    int kept = prefiller.size();
+    assertThat(begun).isPositive().isLessThan(announced).isLessThan(ready).isEqualTo(kept);
+    MooncakeScheduler given = scheduler(KvRole.PRODUCER, FULL, null);
+    finish(given, SEND, FinishReason.ABORTED);
+    assertThat(given.size()).as("with a cancellation to be told").isPositive();
+
+    MooncakeScheduler wrong = scheduler(KvRole.CONSUMER, FULL, null);
+    wrong.onRequestArrived(SEND);
+    assertThat(wrong.size()).as("with a refusal that is told once").isPositive();
   }
 
   // ---- helpers
