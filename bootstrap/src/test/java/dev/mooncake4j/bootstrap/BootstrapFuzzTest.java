@@ -50,7 +50,7 @@ class BootstrapFuzzTest {
       HttpServer.serve(
           channel.pipeline(),
           BootstrapServerConfig.onPort(0),
-          new Router(registry, registrar),
+          new Router(registry, registrar, null),
           unexpectedErrors);
     }
 
