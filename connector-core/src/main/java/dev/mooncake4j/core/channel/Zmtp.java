@@ -21,7 +21,7 @@ final class Zmtp {
   static final int MAX_COMMAND_BYTES = 8192;
 
   private static final int MAX_PING_CONTEXT = 16;
-  private static final int MAX_SHOWN = 64;
+  static final int MAX_SHOWN = 64;
 
   static final String NULL = "NULL";
   static final String PLAIN = "PLAIN";

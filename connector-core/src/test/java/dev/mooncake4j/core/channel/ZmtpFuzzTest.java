@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.code_intelligence.jazzer.junit.FuzzTest;
 import com.sun.management.ThreadMXBean;
+import dev.mooncake4j.connector.SharedSecret;
 import java.io.ByteArrayOutputStream;
 import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
@@ -27,6 +28,8 @@ class ZmtpFuzzTest {
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
   /** Does with a peer's pieces what a connection does, and takes them down. */
+  private static final SharedSecret SECRET = SharedSecret.of("a-secret-for-fuzzing");
+
   private static final class Pieces implements ZmtpDecoder.Sink {
     final List<String> found = new ArrayList<>();
     final ByteArrayOutputStream messages = new ByteArrayOutputStream();
@@ -41,11 +44,14 @@ class ZmtpFuzzTest {
       Zmtp.Command command = Zmtp.commandOf(body);
       found.add(command + " " + HexFormat.of().formatHex(body));
       switch (command) {
-        case READY -> Zmtp.checkReady(body, Zmtp.Role.ROUTER);
+        case READY, INITIATE -> Zmtp.checkMetadata(body, Zmtp.Role.ROUTER);
+        case HELLO -> Zmtp.isHello(body, SECRET);
         case ERROR ->
-            assertThat(Zmtp.errorReason(body)).hasSizeLessThanOrEqualTo(65).matches("[ -~…]*");
+            assertThat(Zmtp.errorReason(body))
+                .hasSizeLessThanOrEqualTo(Zmtp.MAX_SHOWN + 1)
+                .matches("[ -~…]*");
         case PING -> assertThat(Zmtp.pong(body)).hasSizeBetween(7, 7 + 16);
-        case PONG, OTHER -> {}
+        case WELCOME, PONG, OTHER -> {}
       }
     }
 
@@ -107,7 +113,7 @@ class ZmtpFuzzTest {
   }
 
   private static byte[] afterGreeting(byte[] bytes) {
-    byte[] greeting = Zmtp.greeting();
+    byte[] greeting = Zmtp.greeting(false, false);
     return ByteBuffer.allocate(greeting.length + bytes.length).put(greeting).put(bytes).array();
   }
 

@@ -46,6 +46,8 @@ final class IsolationRun implements AutoCloseable {
   /** Its pulls must have come before its prefills end: else nothing is ever written to it. */
   private static final int PREFILL_MILLIS = 3000;
 
+  private static final int APART_MILLIS = 50;
+
   private static final double MOST_FACTOR = 2;
 
   private final IsolationMain.Options options;
@@ -159,7 +161,7 @@ final class IsolationRun implements AutoCloseable {
       without.add(fetch(options.pulls()));
       begin(kind);
       with.add(fetch(options.pulls()));
-      int hanging = badOpen.size();
+      int hanging = kind == Bad.FLOODER ? 0 : hanging();
       end(kind);
       System.out.printf(
           "isolation: %s round %d: without p50=%.1f ms p99=%.1f ms, with p50=%.1f ms p99=%.1f ms%s%n",
@@ -242,16 +244,25 @@ final class IsolationRun implements AutoCloseable {
       return;
     }
     for (int i = 0; i < BAD_REQUESTS; i++) {
-      // Not all at once: those that are ready in one step are one transfer, on one engine thread.
-      badOpen.add(request(bad, BAD_BLOCKS, PREFILL_MILLIS + 20 * i));
+      // One after another: those that are asked for, or get ready, in one step are one transfer,
+      // on one engine thread.
+      badOpen.add(request(bad, BAD_BLOCKS, PREFILL_MILLIS + APART_MILLIS * i));
+      int waiting = i + 1;
+      await("pulls of the bad decoder wait", state -> state.waitingPulls() == waiting);
     }
-    await("pulls of the bad decoder wait", state -> state.waitingPulls() == BAD_REQUESTS);
     if (kind == Bad.STOPPED) {
       signal("STOP");
     } else {
       network.cut(prefiller.index, bad.index);
     }
     await("writes to it are under way", state -> state.queuedTransfers() == BAD_REQUESTS);
+  }
+
+  /** Transfers to the bad decoder that are still under way. */
+  private int hanging() throws InterruptedException {
+    await("figures have come", state -> true);
+    State state = prefiller.state;
+    return state == null ? 0 : state.queuedTransfers();
   }
 
   /** Asks the prefiller for its figures until they are so. */
