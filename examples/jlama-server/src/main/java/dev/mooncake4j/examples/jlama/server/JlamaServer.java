@@ -13,6 +13,7 @@ import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.lang.foreign.Arena;
+import java.net.URI;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -72,10 +73,12 @@ public final class JlamaServer implements Callable<Integer> {
 
   @Option(
       names = "--model",
-      required = true,
+      defaultValue = "${sys:jlama.model}",
       paramLabel = "FOLDER",
-      description = "A model in the layout of Hugging Face, weights as single floats.")
-  private Path model = Path.of("");
+      description =
+          "A model in the layout of Hugging Face, weights as single floats. Default: the one that"
+              + " jlama.sh has fetched.")
+  private @Nullable Path model;
 
   @Option(
       names = "--served-model-name",
@@ -118,6 +121,7 @@ public final class JlamaServer implements Callable<Integer> {
   private final Deque<Runnable> stops = new ArrayDeque<>();
 
   private boolean stopped;
+  private @Nullable KvConnector connector;
 
   private JlamaServer() {}
 
@@ -141,8 +145,15 @@ public final class JlamaServer implements Callable<Integer> {
     try {
       ConnectorConfig config = config();
       int bound = start(config);
+      KvConnector open = connector;
+      URI bootstrap = open == null ? null : open.bootstrapAddress();
       PrintWriter out = command().commandLine().getOut();
-      out.println("jlama: ready on http://" + host + ":" + bound);
+      out.println(
+          "jlama: ready on http://"
+              + (host.indexOf(':') >= 0 ? "[" + host + "]" : host)
+              + ":"
+              + bound
+              + (bootstrap == null ? "" : " bootstrap=" + bootstrap));
       out.flush();
     } catch (IOException | KvConnectorException | IllegalArgumentException e) {
       // A configuration's problems stand on a line each.
@@ -171,6 +182,10 @@ public final class JlamaServer implements Callable<Integer> {
               + threads
               + " is less than 1");
     }
+    if (model == null) {
+      throw new CommandLine.ParameterException(
+          command().commandLine(), "--model is missing: give a model's folder");
+    }
     if (role == null && kvTransferConfig == null) {
       return null;
     }
@@ -188,14 +203,24 @@ public final class JlamaServer implements Callable<Integer> {
   }
 
   private String name() {
-    return servedName != null ? servedName : String.valueOf(model.toAbsolutePath().getFileName());
+    return servedName != null
+        ? servedName
+        : String.valueOf(folder().toAbsolutePath().getFileName());
+  }
+
+  private Path folder() {
+    Path folder = model;
+    if (folder == null) {
+      throw new IllegalStateException("not run as a command");
+    }
+    return folder;
   }
 
   private int start(@Nullable ConnectorConfig config) throws IOException {
     HttpServer http = new HttpServer(host, port);
     onStop(http::close);
     progress("loading " + name());
-    JlamaModel loaded = JlamaModel.load(model, threads);
+    JlamaModel loaded = JlamaModel.load(folder(), threads);
     PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
     // Never closed: a transfer that is not over when the process ends may still read it.
     KvPool pool = new KvPool(loaded.layers(), loaded.rowBytes(), blocks, Arena.ofShared());
@@ -215,14 +240,15 @@ public final class JlamaServer implements Callable<Integer> {
       ConnectorConfig config, KvPool pool, Engine engine, PrometheusMeterRegistry registry) {
     ConnectorMetrics metrics = new ConnectorMetrics(config.modelName());
     metrics.bindTo(registry);
-    KvConnector connector =
+    KvConnector open =
         KvConnector.open(
             config, ConnectorHooks.none().withListener(metrics).withResultsReady(engine::wake));
-    onStop(connector::close);
-    KvWorker worker = connector.openWorker();
+    onStop(open::close);
+    connector = open;
+    KvWorker worker = open.openWorker();
     metrics.watch(worker::stats);
     worker.registerKvCaches(pool.layout());
-    return new ConnectorLink(connector, worker);
+    return new ConnectorLink(open, worker);
   }
 
   private synchronized void onStop(Runnable stop) {
