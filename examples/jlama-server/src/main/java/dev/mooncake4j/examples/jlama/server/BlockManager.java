@@ -3,7 +3,6 @@ package dev.mooncake4j.examples.jlama.server;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.SequencedSet;
@@ -107,15 +106,5 @@ final class BlockManager {
   /** Blocks that can be given out. */
   int free() {
     return blank.size() + idle.size();
-  }
-
-  /** All names are forgotten; blocks in use stay so. */
-  void forgetAll() {
-    for (Iterator<Integer> blocks = idle.iterator(); blocks.hasNext(); ) {
-      blank.add(blocks.next());
-      blocks.remove();
-    }
-    Arrays.fill(names, null);
-    byName.clear();
   }
 }

@@ -37,6 +37,7 @@ final class Engine implements AutoCloseable {
   private final LanguageModel model;
   private final KvPool pool;
   private final BlockManager blocks;
+  private final KeptBlocks kept;
   private final EngineObserver observer;
   private final ConcurrentLinkedQueue<Runnable> inbox = new ConcurrentLinkedQueue<>();
   private final Deque<LanguageModel.Session> sessions = new ArrayDeque<>();
@@ -47,12 +48,6 @@ final class Engine implements AutoCloseable {
   private final Deque<Generation> ready = new ArrayDeque<>();
   private @Nullable Generation prefilling;
   private final List<Generation> running = new ArrayList<>();
-
-  /** Blocks of requests that are over, by request id: the connector's until a result names it. */
-  private final Map<String, int[]> held = new HashMap<>();
-
-  /** Blocks that a prefiller may still write to, though their request has failed. */
-  private final Map<String, int[]> quarantined = new HashMap<>();
 
   private KvLink link = KvLink.NONE;
   private volatile boolean stopping;
@@ -66,6 +61,7 @@ final class Engine implements AutoCloseable {
     this.model = model;
     this.pool = pool;
     this.blocks = new BlockManager(pool.blocks());
+    this.kept = new KeptBlocks(blocks);
     this.observer = observer;
     for (int i = 0; i < sessions; i++) {
       this.sessions.add(model.openSession());
@@ -201,12 +197,12 @@ final class Engine implements AutoCloseable {
 
   private void take(StepResult result) {
     for (StepResult.Sent sent : result.sent()) {
-      releaseHeld(held, sent.requestId());
+      kept.ended(sent.requestId());
     }
     for (String id : result.received()) {
       Generation generation = fetching.remove(id);
       if (generation == null) {
-        releaseHeld(held, id);
+        kept.ended(id);
       } else {
         observer.fetched(generation.promptTokens() - generation.computed());
         generation.setFetchedTokens(generation.promptTokens() - generation.computed());
@@ -221,14 +217,7 @@ final class Engine implements AutoCloseable {
       failed(failure);
     }
     for (Failure failure : result.quieted()) {
-      releaseHeld(quarantined, failure.requestId());
-    }
-  }
-
-  private void releaseHeld(Map<String, int[]> from, String requestId) {
-    int[] ids = from.remove(requestId);
-    if (ids != null) {
-      blocks.release(ids);
+      kept.quieted(failure);
     }
   }
 
@@ -239,12 +228,7 @@ final class Engine implements AutoCloseable {
     String id = failure.requestId();
     Generation generation = fetching.remove(id);
     if (generation == null) {
-      int[] ids = held.remove(id);
-      if (ids != null && failure.quiet()) {
-        blocks.release(ids);
-      } else if (ids != null) {
-        quarantined.put(id, ids);
-      }
+      kept.failed(failure);
       return;
     }
     LOG.warn(
@@ -260,7 +244,7 @@ final class Engine implements AutoCloseable {
       ready.add(generation);
       return;
     }
-    quarantined.put(id, generation.blocksToFetch());
+    kept.quarantine(id, generation.blocksToFetch());
     blocks.release(generation.blocksNotToFetch());
     generation.dropBlocks();
     generation.setLocalOnly();
@@ -370,7 +354,7 @@ final class Engine implements AutoCloseable {
       generation.setSession(null);
     }
     if (link.finished(generation.kvRequest(), generation.promptBlocks(), reason)) {
-      held.put(generation.request().id(), generation.blocks());
+      kept.hold(generation.request().id(), generation.blocks());
     } else {
       blocks.release(generation.blocks());
     }

@@ -28,9 +28,4 @@ record GenerationRequest(
     boolean leaveUnfetched) {
 
   static final KvTransferParams NO_TRANSFER = new KvTransferParams(false, false, null, null, null);
-
-  /** A request without a transfer. */
-  static GenerationRequest local(String id, int[] prompt, int maxTokens) {
-    return new GenerationRequest(id, prompt, maxTokens, 0, false, null, NO_TRANSFER, false);
-  }
 }

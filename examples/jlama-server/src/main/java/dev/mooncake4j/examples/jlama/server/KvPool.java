@@ -65,21 +65,12 @@ final class KvPool {
     return memory;
   }
 
-  int layers() {
-    return layers;
-  }
-
   int rowBytes() {
     return rowBytes;
   }
 
   int blocks() {
     return blocks;
-  }
-
-  /** Bytes of all layers of a block. */
-  long bytesPerBlock() {
-    return 2L * layers * blockBytes();
   }
 
   private long blockBytes() {

@@ -303,7 +303,9 @@ class EngineTest {
     // Sums up to the end token at once.
     int[] prompt = {ToyModel.END};
     Heard heard = new Heard();
-    engine.submit(GenerationRequest.local("a", prompt, 5), heard);
+    engine.submit(
+        new GenerationRequest("a", prompt, 5, 0, false, null, GenerationRequest.NO_TRANSFER, false),
+        heard);
     assertThat(heard.awaitEnd()).isEqualTo("STOP");
     assertThat(heard.tokens).containsExactly(ToyModel.END);
     Heard later = new Heard();
