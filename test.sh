@@ -56,15 +56,18 @@ m4j_setup "$level" || exit 1
 rm -rf -- {.,examples}/*/target/surefire-reports {.,examples}/*/target/failsafe-reports
 
 # The tests with a real model are skipped, and say so, where it cannot be had.
-case "$answers $*" in
-  "none " | *jlama*)
-    # shellcheck source=scripts/model.sh
-    . scripts/model.sh
-    if m4j_fetch_model; then
-      export MOONCAKE4J_MODEL_GGUF=$M4J_GGUF MOONCAKE4J_MODEL_FOLDER=$M4J_MODEL
-    fi
-    ;;
+case " $* " in
+  *jlama*) model=$answers ;;
+  *" -pl"* | *" --projects"*) model= ;; # other modules
+  *) model=$answers ;;
 esac
+if [ "$model" = none ]; then
+  # shellcheck source=scripts/model.sh
+  . scripts/model.sh
+  if m4j_fetch_model; then
+    export MOONCAKE4J_MODEL_GGUF=$M4J_GGUF MOONCAKE4J_MODEL_FOLDER=$M4J_MODEL
+  fi
+fi
 
 status=0
 # A failing module does not hide the results of those that do not depend on it.
