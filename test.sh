@@ -53,7 +53,21 @@ cd "$root"
 m4j_setup "$level" || exit 1
 
 # Reports of an earlier run would be counted again.
-rm -rf -- */target/surefire-reports */target/failsafe-reports
+rm -rf -- {.,examples}/*/target/surefire-reports {.,examples}/*/target/failsafe-reports
+
+# The tests with a real model are skipped, and say so, where it cannot be had.
+case " $* " in
+  *jlama*) model=$answers ;;
+  *" -pl"* | *" --projects"*) model= ;; # other modules
+  *) model=$answers ;;
+esac
+if [ "$model" = none ]; then
+  # shellcheck source=scripts/model.sh
+  . scripts/model.sh
+  if m4j_fetch_model; then
+    export MOONCAKE4J_MODEL_GGUF=$M4J_GGUF MOONCAKE4J_MODEL_FOLDER=$M4J_MODEL
+  fi
+fi
 
 status=0
 # A failing module does not hide the results of those that do not depend on it.
@@ -62,5 +76,5 @@ echo # Maven ends with the terminal's reset sequence and no newline
 [ "$status" = 0 ] || echo "test.sh: Maven failed (exit=$status): its [ERROR] lines above say why"
 
 totals=0
-"$JAVA_HOME/bin/java" -XX:TieredStopAtLevel=1 scripts/TestTotals.java ./*/target || totals=$?
+"$JAVA_HOME/bin/java" -XX:TieredStopAtLevel=1 scripts/TestTotals.java ./*/target ./examples/*/target || totals=$?
 exit $((status != 0 ? status : totals))

@@ -14,6 +14,7 @@ M4J_EXAMPLES_PATH="$M4J_TARGET/classes:$M4J_TARGET/lib/*"
 m4j_examples_are_built() {
   [ -f "$M4J_TARGET/examples.stamp" ] &&
     [ -z "$(find "$M4J_ROOT"/pom.xml "$M4J_ROOT"/*/pom.xml "$M4J_ROOT"/*/src/main \
+      "$M4J_ROOT"/examples/*/pom.xml "$M4J_ROOT"/examples/*/src/main \
       -newer "$M4J_TARGET/examples.stamp" -print -quit)" ]
 }
 

@@ -1,0 +1,65 @@
+package dev.mooncake4j.examples.jlama.server;
+
+import io.netty.channel.Channel;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What the endpoint serves, once the model is there.
+ *
+ * @param metrics the scrape, in Prometheus' text format
+ * @param unfetchedAllowed whether requests may ask for their blocks not to be fetched
+ */
+record CompletionService(
+    String modelName,
+    LanguageModel model,
+    Engine engine,
+    Supplier<String> metrics,
+    boolean unfetchedAllowed) {
+
+  private static final AtomicLong NUMBER = new AtomicLong();
+
+  /**
+   * Begins to answer a request; returns its id, by which it can be given up. May take some
+   * milliseconds, for the tokens of the prompt.
+   *
+   * @param clientId the client's id for it, which stands in ours
+   */
+  String begin(Channel channel, byte[] body, @Nullable String clientId, Runnable onEnd)
+      throws BadRequest {
+    CompletionRequest request = CompletionRequest.parse(body, model::encode);
+    if (request.model() != null && !request.model().equals(modelName)) {
+      throw new BadRequest(
+          404, "model=" + request.model() + " is not served here: " + modelName + " is");
+    }
+    if (!unfetchedAllowed && request.leaveUnfetched()) {
+      throw new BadRequest("leave_kv_unfetched is not allowed by this server");
+    }
+    int length = request.prompt().length + request.maxTokens();
+    if (length > engine.maxTokens() || length < 0) {
+      throw new BadRequest(
+          "prompt of tokens="
+              + request.prompt().length
+              + " and max_tokens="
+              + request.maxTokens()
+              + " are more than "
+              + engine.maxTokens()
+              + " together: give fewer, or start the server with more --blocks");
+    }
+    // The number keeps apart two requests under one id of the client's.
+    String id = "cmpl-" + (clientId == null ? "" : clientId + "-") + NUMBER.incrementAndGet();
+    engine.submit(
+        new GenerationRequest(
+            id,
+            request.prompt(),
+            request.maxTokens(),
+            request.minTokens(),
+            request.ignoreEnd(),
+            request.cacheSalt(),
+            request.transfer(),
+            request.leaveUnfetched()),
+        new CompletionAnswer(channel, request, id, modelName, model, onEnd));
+    return id;
+  }
+}
