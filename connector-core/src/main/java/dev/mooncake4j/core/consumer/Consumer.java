@@ -174,7 +174,7 @@ public final class Consumer {
   }
 
   private @Nullable PullRecord accept(StepPlan.Pull pull) {
-    PullRecord record = new PullRecord(pull);
+    PullRecord record = new PullRecord(pull, loop.now());
     PullRecord same = settlements.byRequest(pull.requestId());
     if (same != null && !same.isAborted() && !same.isReported() && !record.releasesOnly()) {
       LOG.warn(

@@ -27,6 +27,10 @@ final class PullRecord {
   }
 
   final StepPlan.Pull pull;
+
+  /** When it came, on the loop's clock. */
+  final long since;
+
   private State state = State.RESOLVING;
   private int unanswered;
   private @Nullable FailureStage stage;
@@ -37,8 +41,9 @@ final class PullRecord {
   private long quietAt;
   private boolean unquiet;
 
-  PullRecord(StepPlan.Pull pull) {
+  PullRecord(StepPlan.Pull pull, long since) {
     this.pull = pull;
+    this.since = since;
   }
 
   State state() {

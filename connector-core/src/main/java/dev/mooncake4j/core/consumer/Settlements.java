@@ -148,6 +148,7 @@ final class Settlements {
     }
     if (!record.isFailed()) {
       results.received(record.pull.requestId());
+      listener.receiveCompleted(loop.now() - record.since, record.pull.blocks().totalSize());
       return;
     }
     if (record.isReported()) {

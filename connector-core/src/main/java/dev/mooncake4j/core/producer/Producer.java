@@ -195,6 +195,7 @@ public final class Producer {
       return;
     }
     for (WaitingPulls.Waiting waiter : waiting.take(transferId)) {
+      met(waiter.entry, loop.now() - waiter.since);
       startable
           .computeIfAbsent(waiter.pull, p -> new ArrayList<>())
           .add(new Pinned(waiter.entry, send));
@@ -343,6 +344,7 @@ public final class Producer {
       return;
     }
     long until = loop.now() + lease.toNanos() * 2 / 3;
+    int leases = 0;
     List<String> renewed = new ArrayList<>();
     List<String> unknown = new ArrayList<>();
     for (String transferId : transferIds) {
@@ -352,10 +354,16 @@ public final class Producer {
         continue;
       }
       Deadline expiry = send.expiry();
-      if (expiry != null && expiry.at() - until < 0) {
-        expiry.moveTo(until);
+      if (expiry != null) {
+        leases++;
+        if (expiry.at() - until < 0) {
+          expiry.moveTo(until);
+        }
       }
       renewed.add(transferId);
+    }
+    if (leases > 0) {
+      listener.leasesRenewed(leases);
     }
     reply(from, PullResponse.finished(renewed, unknown, null, 0));
   }
@@ -435,6 +443,7 @@ public final class Producer {
   private void meet(ServedPull pull, PullEntry entry, List<Pinned> now) {
     SendRecord send = sends.get(entry.transferId());
     if (send != null && send.state() == SendRecord.State.READY) {
+      met(entry, 0);
       now.add(new Pinned(entry, send));
       return;
     }
@@ -453,6 +462,12 @@ public final class Producer {
     }
   }
 
+  private void met(PullEntry entry, long waitedNanos) {
+    if (!entry.blocks().isEmpty()) {
+      listener.prefillWaited(waitedNanos);
+    }
+  }
+
   /** What became of a transfer that is over or ending, for a decoder that asks. */
   private String pastText(String transferId) {
     Tombstones.Tombstone past = tombstones.get(transferId);
@@ -460,7 +475,7 @@ public final class Producer {
   }
 
   private void await(ServedPull pull, PullEntry entry) {
-    WaitingPulls.Waiting waiter = new WaitingPulls.Waiting(pull, entry);
+    WaitingPulls.Waiting waiter = new WaitingPulls.Waiting(pull, entry, loop.now());
     waiting.add(waiter, loop.schedule(settings.abortTimeout().toNanos(), () -> timedOut(waiter)));
   }
 
@@ -639,6 +654,15 @@ public final class Producer {
       }
     }
     return n;
+  }
+
+  /** Blocks that the server must not have yet: of transfers that are ready, or still written. */
+  public int pinnedBlocks() {
+    int blocks = 0;
+    for (SendRecord send : sends.values()) {
+      blocks += send.blocks().totalSize();
+    }
+    return blocks;
   }
 
   /** Requests that could not be read. */

@@ -100,6 +100,12 @@ final class TransferPool implements TransferRunner {
     return pending.get();
   }
 
+  @Override
+  public int writing() {
+    // One that is being handed over is pending and not yet in the queue.
+    return Math.max(0, pending.get() - queue.waiting());
+  }
+
   private void run(Runnable threadStart, CompletableFuture<@Nullable Void> up) {
     try {
       threadStart.run();

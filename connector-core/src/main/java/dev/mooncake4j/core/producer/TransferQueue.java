@@ -52,6 +52,7 @@ final class TransferQueue {
   private final Deque<Peer> turns = new ArrayDeque<>();
 
   private int running;
+  private int waiting;
   private boolean closed;
 
   /** One transfer and who is to be told of its end; equal to none but itself. */
@@ -128,6 +129,7 @@ final class TransferQueue {
         turns.add(peer);
       }
       peer.queued.add(work);
+      waiting++;
       changed.signalAll();
       return null;
     } finally {
@@ -169,6 +171,7 @@ final class TransferQueue {
             continue;
           }
           Work work = peer.queued.remove();
+          waiting--;
           if (!peer.queued.isEmpty()) {
             turns.add(peer);
           }
@@ -232,10 +235,21 @@ final class TransferQueue {
         refused.remove(peer.probe);
       }
       peer.queued.removeAll(refused);
+      waiting -= refused.size();
       if (peer.queued.isEmpty()) {
         turns.remove(peer);
       }
       return new Refused(refused, refusal(peer));
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Transfers that wait for a thread. */
+  int waiting() {
+    lock.lock();
+    try {
+      return waiting;
     } finally {
       lock.unlock();
     }

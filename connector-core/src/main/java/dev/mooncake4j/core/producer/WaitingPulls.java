@@ -38,11 +38,16 @@ final class WaitingPulls {
   static final class Waiting {
     final ServedPull pull;
     final PullEntry entry;
+
+    /** When it came, on the loop's clock. */
+    final long since;
+
     private @Nullable Deadline deadline;
 
-    Waiting(ServedPull pull, PullEntry entry) {
+    Waiting(ServedPull pull, PullEntry entry, long since) {
       this.pull = pull;
       this.entry = entry;
+      this.since = since;
     }
   }
 
