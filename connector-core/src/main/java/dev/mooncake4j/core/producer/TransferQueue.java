@@ -2,6 +2,7 @@ package dev.mooncake4j.core.producer;
 
 import dev.mooncake4j.connector.spi.NanoClock;
 import dev.mooncake4j.core.producer.TransferJob.Outcome;
+import dev.mooncake4j.core.trace.Stage;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -59,11 +60,18 @@ final class TransferQueue {
   static final class Work {
     final TransferJob job;
     final Consumer<Outcome> done;
+    private final @Nullable JobStages queued;
     private Peer peer = NOBODY;
 
     Work(TransferJob job, Consumer<Outcome> done) {
       this.job = job;
       this.done = done;
+      this.queued = JobStages.start(Stage.QUEUE, job);
+    }
+
+    /** It waits no more, taken or refused. */
+    void waited(String outcome, @Nullable String reason) {
+      JobStages.finish(queued, outcome, reason);
     }
   }
 
