@@ -186,6 +186,25 @@ def renewals_refused(run: Run) -> None:
     run.note(warnings[0].partition("WARN ")[2][:200])
 
 
+@case("checks of ours", "vllm-p", "java-d-checks", 64)
+def checks_of_ours(run: Run) -> None:
+    """A vLLM prefiller ignores our fingerprint, and gives no digest: one warning; it is looked at while it is waited for."""
+    transfer, source, target = run.fresh(), run.ids(64, True), run.ids(64, True)
+    run.pull(run.command(transfer, target))
+    run.announce(transfer, source)
+    time.sleep(7)  # two looks
+    run.end_prefill(transfer)
+    run.received(transfer)
+    run.sent(transfer)
+    run.verify(source, target)
+    run.transfer(8)
+    log = run.d.ranks[0].log_text()
+    warnings = [line for line in log.splitlines() if "WARN" in line and "digest" in line]
+    if len(warnings) != 1:
+        raise AssertionError(f"{len(warnings)} warnings of digests: {warnings}")
+    run.note(warnings[0].partition("WARN ")[2][:200])
+
+
 @case("a lease without renewals", "java-p-lease", "vllm-d", 64)
 def lease_without_renewals(run: Run) -> None:
     """A vLLM decoder does not renew: it is served within the lease of 3 s, and told at once after it."""

@@ -50,6 +50,9 @@ SPECS: dict[str, SideSpec] = {
     "java-p-brief": SideSpec("Java", "prefiller", seed=1, options={"abort-timeout": 3}),
     "java-p-lease": SideSpec("Java", "prefiller", seed=1, options={"kv-lease-duration": 3}),
     "java-d-lease": SideSpec("Java", "decoder", options={"kv-lease-duration": 3}),
+    "java-d-checks": SideSpec(
+        "Java", "decoder", options={"integrity-check": "true", "fingerprint": "toy bf16"}
+    ),
     "java-p-names": SideSpec("Java", "prefiller", seed=1, options={"layer-prefix": "transformer.h.{}.attn"}),
     "java-d-names": SideSpec("Java", "decoder", options={"layer-prefix": "transformer.h.{}.attn"}),
     "java-p-wide": SideSpec("Java", "prefiller", seed=1, options={"head-dim": 64}),

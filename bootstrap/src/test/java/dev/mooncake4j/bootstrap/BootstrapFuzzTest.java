@@ -23,7 +23,7 @@ class BootstrapFuzzTest {
   private static final Pattern HEAD =
       Pattern.compile(
           "HTTP/1\\.1 (?:100|200|400|404|405|408|413|414|422|431|503|505) [ -~]+\\r\\n"
-              + "((?:[a-z-]+: [ -~]*\\r\\n)*)\\r\\n");
+              + "((?:[A-Za-z-]+: [ -~]*\\r\\n)*)\\r\\n");
   private static final Pattern LENGTH = Pattern.compile("content-length: (\\d+)\\r\\n");
   private static final byte[] QUERY =
       "GET /query HTTP/1.1\r\n\r\n".getBytes(StandardCharsets.US_ASCII);
