@@ -2,6 +2,7 @@
 module dev.mooncake4j.core {
   requires transitive dev.mooncake4j.connector;
   requires dev.mooncake4j.bootstrap;
+  requires jdk.jfr;
   requires jdk.net;
   requires static org.jspecify;
   requires org.slf4j;

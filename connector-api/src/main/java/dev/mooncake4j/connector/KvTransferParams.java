@@ -17,14 +17,27 @@ import org.jspecify.annotations.Nullable;
  * @param remoteEngineId the prefiller's engine id (decoder only)
  * @param remoteBootstrapAddr the prefiller's bootstrap server, an http URL with no path (decoder
  *     only)
+ * @param traceparent the request's place in a trace, as the W3C header of this name has it; one
+ *     that is malformed is ignored. Of ours: a vLLM ignores it
  */
 public record KvTransferParams(
     boolean doRemoteDecode,
     boolean doRemotePrefill,
     @Nullable String transferId,
     @Nullable String remoteEngineId,
-    @Nullable String remoteBootstrapAddr)
+    @Nullable String remoteBootstrapAddr,
+    @Nullable String traceparent)
     implements Serializable {
+
+  /** Parameters of a request that is in no trace. */
+  public KvTransferParams(
+      boolean doRemoteDecode,
+      boolean doRemotePrefill,
+      @Nullable String transferId,
+      @Nullable String remoteEngineId,
+      @Nullable String remoteBootstrapAddr) {
+    this(doRemoteDecode, doRemotePrefill, transferId, remoteEngineId, remoteBootstrapAddr, null);
+  }
 
   /** What the prefiller is given: keep the blocks under this id until a decoder fetches them. */
   public static KvTransferParams forPrefiller(String transferId) {
@@ -38,7 +51,19 @@ public record KvTransferParams(
   }
 
   /**
-   * Reads the parameters from a parsed JSON object; unknown keys are ignored.
+   * The same parameters in a trace: for a server that takes the header {@code traceparent} of its
+   * request.
+   *
+   * @param header the header's value, or {@code null} for none
+   */
+  public KvTransferParams withTraceparent(@Nullable String header) {
+    return new KvTransferParams(
+        doRemoteDecode, doRemotePrefill, transferId, remoteEngineId, remoteBootstrapAddr, header);
+  }
+
+  /**
+   * Reads the parameters from a parsed JSON object; unknown keys are ignored, and so is a {@code
+   * traceparent} that is no text: a trace never fails a request.
    *
    * @throws IllegalArgumentException if a known key has a value of the wrong type
    */
@@ -48,7 +73,8 @@ public record KvTransferParams(
         flag(map, "do_remote_prefill"),
         text(map, "transfer_id"),
         text(map, "remote_engine_id"),
-        text(map, "remote_bootstrap_addr"));
+        text(map, "remote_bootstrap_addr"),
+        map.get("traceparent") instanceof String header ? header : null);
   }
 
   /** The parameters as a JSON object would hold them; absent values are left out. */
@@ -64,6 +90,9 @@ public record KvTransferParams(
     }
     if (remoteBootstrapAddr != null) {
       map.put("remote_bootstrap_addr", remoteBootstrapAddr);
+    }
+    if (traceparent != null) {
+      map.put("traceparent", traceparent);
     }
     return map;
   }

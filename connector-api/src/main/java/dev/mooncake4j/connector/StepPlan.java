@@ -2,6 +2,7 @@ package dev.mooncake4j.connector;
 
 import java.io.Serializable;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What the scheduler side hands to every worker at one step.
@@ -67,22 +68,43 @@ public record StepPlan(
    * @param remoteEngineId the prefiller's engine id
    * @param remoteBootstrapAddr the prefiller's bootstrap server
    * @param blocks the blocks to fill; {@link BlockIds#none()} only releases the prefiller's
+   * @param trace the trace that the request is in, if any
    */
   public record Pull(
       String requestId,
       String transferId,
       String remoteEngineId,
       String remoteBootstrapAddr,
-      BlockIds blocks)
-      implements Serializable {}
+      BlockIds blocks,
+      @Nullable TraceContext trace)
+      implements Serializable {
+
+    /** A pull of a request that is in no trace. */
+    public Pull(
+        String requestId,
+        String transferId,
+        String remoteEngineId,
+        String remoteBootstrapAddr,
+        BlockIds blocks) {
+      this(requestId, transferId, remoteEngineId, remoteBootstrapAddr, blocks, null);
+    }
+  }
 
   /**
    * A prefill has begun.
    *
    * @param requestId the prefiller's request id
    * @param transferId the transfer's id
+   * @param trace the trace that the request is in, if any
    */
-  public record Announcement(String requestId, String transferId) implements Serializable {}
+  public record Announcement(String requestId, String transferId, @Nullable TraceContext trace)
+      implements Serializable {
+
+    /** An announcement of a request that is in no trace. */
+    public Announcement(String requestId, String transferId) {
+      this(requestId, transferId, null);
+    }
+  }
 
   /**
    * A prefill has ended and its blocks can be sent.

@@ -11,6 +11,10 @@ package dev.mooncake4j.connector;
  * @param queuedTransfers transfers that wait for an engine thread or are under way
  * @param liveBatches native batches not yet freed
  * @param registeredBytes bytes registered with the engine
+ * @param writingTransfers prefiller: those of the {@code queuedTransfers} that an engine thread has
+ *     taken; the others wait for one
+ * @param pinnedBlocks prefiller: blocks of the server's that are kept until they are fetched or
+ *     given up, and no write reads them
  */
 public record WorkerStats(
     int pulls,
@@ -20,4 +24,30 @@ public record WorkerStats(
     int quarantinedBlocks,
     int queuedTransfers,
     int liveBatches,
-    long registeredBytes) {}
+    long registeredBytes,
+    int writingTransfers,
+    int pinnedBlocks) {
+
+  /** Figures with nothing being written and nothing kept. */
+  public WorkerStats(
+      int pulls,
+      int sends,
+      int waitingPulls,
+      int leases,
+      int quarantinedBlocks,
+      int queuedTransfers,
+      int liveBatches,
+      long registeredBytes) {
+    this(
+        pulls,
+        sends,
+        waitingPulls,
+        leases,
+        quarantinedBlocks,
+        queuedTransfers,
+        liveBatches,
+        registeredBytes,
+        0,
+        0);
+  }
+}

@@ -42,6 +42,7 @@ class KvTransferParamsTest {
         List.of(
             KvTransferParams.forPrefiller("x"),
             KvTransferParams.forDecoder("x", "e", "http://[::1]:8998"),
+            KvTransferParams.forPrefiller("x").withTraceparent("00-0123-4567-01"),
             new KvTransferParams(false, false, null, null, null))) {
       assertThat(KvTransferParams.fromMap(params.toMap())).isEqualTo(params);
     }
@@ -58,6 +59,17 @@ class KvTransferParamsTest {
     nulls.put("remote_engine_id", null);
     nulls.put("remote_bootstrap_addr", null);
     assertThat(KvTransferParams.fromMap(nulls)).isEqualTo(none);
+  }
+
+  @Test
+  void aTraceparentIsTakenAsItIsAndNeverFailsARequest() {
+    KvTransferParams params = KvTransferParams.forPrefiller("x").withTraceparent("of any form");
+    assertThat(params.traceparent()).isEqualTo("of any form");
+    assertThat(params.toMap()).containsEntry("traceparent", "of any form");
+    assertThat(params.withTraceparent(null)).isEqualTo(KvTransferParams.forPrefiller("x"));
+    for (Object value : List.of(true, 1, Map.of())) {
+      assertThat(KvTransferParams.fromMap(Map.of("traceparent", value)).traceparent()).isNull();
+    }
   }
 
   @ParameterizedTest

@@ -15,14 +15,17 @@ import org.junit.jupiter.api.Test;
 class PlainDataTest {
   private static final BlockIds BLOCKS = BlockIds.ofGroups(new int[] {3, 1}, new int[] {7});
 
+  private static final TraceContext TRACE =
+      new TraceContext("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", 1);
+
   private static final StepPlan PLAN =
       new StepPlan(
           List.of(new StepPlan.Arrival("r1", "t1", "e1", "http://p:8998")),
           List.of(
-              new StepPlan.Pull("r2", "t2", "e1", "http://p:8998", BLOCKS),
+              new StepPlan.Pull("r2", "t2", "e1", "http://p:8998", BLOCKS, TRACE),
               new StepPlan.Pull("r3", "t3", "e1", "http://p:8998", BlockIds.none())),
           List.of("r4"),
-          List.of(new StepPlan.Announcement("r5", "t5")),
+          List.of(new StepPlan.Announcement("r5", "t5", TRACE)),
           List.of(new StepPlan.Ready("r6", "t6", BLOCKS)),
           List.of(new StepPlan.CancelledSend("r7", "t7", "aborted")));
 

@@ -8,6 +8,7 @@ import io.micrometer.core.instrument.binder.MeterBinder;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
@@ -40,11 +41,22 @@ public final class ConnectorMetrics implements MeterBinder, TransferListener, Au
 
   private static final Logger log = LoggerFactory.getLogger(ConnectorMetrics.class);
 
+  /**
+   * How long a reading of the workers serves: a scrape asks for ten figures, and a worker that is
+   * stuck keeps each reading waiting.
+   */
+  private static final long READING_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+
   private final MeterSet.Labels labels;
   private final List<Supplier<WorkerStats>> workers = new CopyOnWriteArrayList<>();
   private final AtomicBoolean failureLogged = new AtomicBoolean();
   // Null once closed. The list is immutable, so that recording reads it without a lock.
   private final AtomicReference<@Nullable List<MeterSet>> bound = new AtomicReference<>(List.of());
+
+  // Of a moment ago, or null.
+  private volatile @Nullable Reading reading;
+
+  private record Reading(long at, List<WorkerStats> stats) {}
 
   /** With the labels {@code model_name} and {@code engine="0"}. */
   public ConnectorMetrics(String modelName) {
@@ -89,11 +101,13 @@ public final class ConnectorMetrics implements MeterBinder, TransferListener, Au
    */
   public void watch(Supplier<WorkerStats> worker) {
     workers.add(worker);
+    reading = null;
   }
 
   /** Leaves a worker out again; the same object that {@link #watch} was given. */
   public void unwatch(Supplier<WorkerStats> worker) {
     workers.remove(worker);
+    reading = null;
   }
 
   /** Removes what was registered, unless another connector still uses it. Idempotent. */
@@ -120,8 +134,23 @@ public final class ConnectorMetrics implements MeterBinder, TransferListener, Au
   }
 
   @Override
+  public void prefillWaited(long nanos) {
+    record(meters -> meters.prefillWaited(nanos));
+  }
+
+  @Override
+  public void leasesRenewed(int count) {
+    record(meters -> meters.leaseRenewals().increment(count));
+  }
+
+  @Override
+  public void receiveCompleted(long durationNanos, int blocks) {
+    record(meters -> meters.fetched(durationNanos, blocks));
+  }
+
+  @Override
   public void receiveFailed(Failure failure) {
-    record(meters -> meters.failedReceives().increment());
+    record(meters -> meters.failed(failure.stage()));
   }
 
   @Override
@@ -148,15 +177,33 @@ public final class ConnectorMetrics implements MeterBinder, TransferListener, Au
   /** The sum of a figure over the watched workers. */
   long sum(ToLongFunction<WorkerStats> figure) {
     long sum = 0;
+    for (WorkerStats stats : reading()) {
+      sum += figure.applyAsLong(stats);
+    }
+    return sum;
+  }
+
+  private List<WorkerStats> reading() {
+    Reading last = reading;
+    if (last != null && System.nanoTime() - last.at() < READING_NANOS) {
+      return last.stats();
+    }
+    List<WorkerStats> stats = read();
+    reading = new Reading(System.nanoTime(), stats);
+    return stats;
+  }
+
+  private List<WorkerStats> read() {
+    List<WorkerStats> all = new ArrayList<>();
     for (Supplier<WorkerStats> worker : workers) {
       try {
-        sum += figure.applyAsLong(worker.get());
+        all.add(worker.get());
       } catch (RuntimeException e) {
         if (failureLogged.compareAndSet(false, true)) {
           log.warn("a worker's figures could not be read; logged once, it counts as 0", e);
         }
       }
     }
-    return sum;
+    return all;
   }
 }

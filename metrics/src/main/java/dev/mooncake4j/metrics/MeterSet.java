@@ -1,5 +1,6 @@
 package dev.mooncake4j.metrics;
 
+import dev.mooncake4j.connector.FailureStage;
 import dev.mooncake4j.connector.WorkerStats;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.DistributionSummary;
@@ -11,8 +12,10 @@ import io.micrometer.core.instrument.Timer;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.WeakHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -48,6 +51,11 @@ final class MeterSet {
   private final Counter failedTransfers;
   private final Counter failedReceives;
   private final Counter expiredRequests;
+  private final Timer prefillWait;
+  private final Timer fetchTime;
+  private final Counter fetchedBlocks;
+  private final Counter leaseRenewals;
+  private final Map<FailureStage, Counter> failures = new EnumMap<>(FailureStage.class);
 
   private MeterSet(MeterRegistry registry, Labels labels) {
     this.registry = new WeakReference<>(registry);
@@ -60,6 +68,23 @@ final class MeterSet {
       failedTransfers = added(counter(ConnectorMeter.NUM_FAILED_TRANSFERS, tags, registry));
       failedReceives = added(counter(ConnectorMeter.NUM_FAILED_RECVS, tags, registry));
       expiredRequests = added(counter(ConnectorMeter.NUM_KV_EXPIRED_REQS, tags, registry));
+      prefillWait = added(timer(ConnectorMeter.PREFILL_WAIT, tags, registry));
+      fetchTime = added(timer(ConnectorMeter.FETCH_TIME, tags, registry));
+      fetchedBlocks = added(counter(ConnectorMeter.FETCHED_BLOCKS, tags, registry));
+      leaseRenewals = added(counter(ConnectorMeter.LEASE_RENEWALS, tags, registry));
+      for (FailureStage stage : FailureStage.values()) {
+        Tags staged = tags.and(ConnectorMeter.STAGE_LABEL, stage.name().toLowerCase(Locale.ROOT));
+        failures.put(stage, added(counter(ConnectorMeter.FAILURES, staged, registry)));
+      }
+      gauge(ConnectorMeter.LEASES, tags, registry, WorkerStats::leases);
+      gauge(
+          ConnectorMeter.TRANSFERS_QUEUED,
+          tags,
+          registry,
+          stats -> stats.queuedTransfers() - stats.writingTransfers());
+      gauge(ConnectorMeter.TRANSFERS_WRITING, tags, registry, WorkerStats::writingTransfers);
+      gauge(ConnectorMeter.PINNED_BLOCKS, tags, registry, WorkerStats::pinnedBlocks);
+      gauge(ConnectorMeter.QUARANTINED_BLOCKS, tags, registry, WorkerStats::quarantinedBlocks);
       gauge(ConnectorMeter.PULLS, tags, registry, WorkerStats::pulls);
       gauge(ConnectorMeter.SENDS, tags, registry, WorkerStats::sends);
       gauge(ConnectorMeter.WAITING_PULLS, tags, registry, WorkerStats::waitingPulls);
@@ -115,8 +140,25 @@ final class MeterSet {
     return failedTransfers;
   }
 
-  Counter failedReceives() {
-    return failedReceives;
+  void failed(FailureStage stage) {
+    failedReceives.increment();
+    Counter ofStage = failures.get(stage);
+    if (ofStage != null) {
+      ofStage.increment();
+    }
+  }
+
+  void prefillWaited(long nanos) {
+    prefillWait.record(nanos, TimeUnit.NANOSECONDS);
+  }
+
+  void fetched(long durationNanos, int blocks) {
+    fetchTime.record(durationNanos, TimeUnit.NANOSECONDS);
+    fetchedBlocks.increment(blocks);
+  }
+
+  Counter leaseRenewals() {
+    return leaseRenewals;
   }
 
   Counter expiredRequests() {

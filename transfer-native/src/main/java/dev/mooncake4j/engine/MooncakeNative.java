@@ -2,6 +2,7 @@ package dev.mooncake4j.engine;
 
 import dev.mooncake4j.connector.EngineUnavailableException;
 import dev.mooncake4j.engine.load.EngineLibrary;
+import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -27,6 +28,18 @@ public final class MooncakeNative {
     } catch (EngineUnavailableException e) {
       return e;
     }
+  }
+
+  /**
+   * Opens the library if none is open yet, and says which it is.
+   *
+   * @param library the file to open, or {@code null} to search for one
+   * @throws EngineUnavailableException if there is none, with every place tried, or another one is
+   *     open already
+   */
+  public static EngineInfo open(@Nullable Path library) {
+    EngineLibrary opened = EngineLibrary.open(library, false);
+    return new EngineInfo(opened.file(), opened.binding(), opened.acknowledgesTcp());
   }
 
   /**

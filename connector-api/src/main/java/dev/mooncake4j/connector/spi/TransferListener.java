@@ -30,6 +30,24 @@ public interface TransferListener {
   /** Prefiller: a transfer failed; {@code requests} requests with it. */
   default void transferFailed(int requests, String reason) {}
 
+  /**
+   * Prefiller: a pull of a decoder has met its prefill.
+   *
+   * @param nanos that it waited for it; 0 where the prefill had ended before
+   */
+  default void prefillWaited(long nanos) {}
+
+  /** Prefiller: a decoder has renewed the leases of {@code count} transfers, at least one. */
+  default void leasesRenewed(int count) {}
+
+  /**
+   * Decoder: a request's blocks are all in place.
+   *
+   * @param durationNanos from the pull's start to its end, the wait for the prefill included
+   * @param blocks that were fetched
+   */
+  default void receiveCompleted(long durationNanos, int blocks) {}
+
   /** Decoder: a request's load failed. */
   default void receiveFailed(Failure failure) {}
 

@@ -174,7 +174,7 @@ public final class Consumer {
   }
 
   private @Nullable PullRecord accept(StepPlan.Pull pull) {
-    PullRecord record = new PullRecord(pull);
+    PullRecord record = new PullRecord(pull, loop.now());
     PullRecord same = settlements.byRequest(pull.requestId());
     if (same != null && !same.isAborted() && !same.isReported() && !record.releasesOnly()) {
       LOG.warn(
@@ -211,6 +211,7 @@ public final class Consumer {
   }
 
   private void resolve(EngineKey key, LocalEngine engine, List<PullRecord> records) {
+    records.forEach(PullRecord::finding);
     directory.find(
         key.engineId(),
         key.bootstrapAddress(),
@@ -259,6 +260,7 @@ public final class Consumer {
     }
     for (PullRecord record : unasked) {
       record.asked(targets.size());
+      record.fetching(targets);
     }
     rankPulls.addAll(started);
     // One that cannot be asked fails at once, and the others then leave its requests out.
@@ -479,6 +481,7 @@ public final class Consumer {
       if (closed || record.releasesOnly()) {
         settlements.rankDone(record);
       } else {
+        record.holdBack();
         unquiet.add(record);
       }
     }

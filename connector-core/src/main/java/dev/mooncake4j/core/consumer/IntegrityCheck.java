@@ -4,6 +4,8 @@ import dev.mooncake4j.connector.FailureStage;
 import dev.mooncake4j.core.integrity.Digests;
 import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.loop.EventLoop;
+import dev.mooncake4j.core.trace.RequestStage;
+import dev.mooncake4j.core.trace.Stage;
 import dev.mooncake4j.core.wire.TransferDigest;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
@@ -33,10 +35,13 @@ final class IntegrityCheck {
   private static final class Check {
     final PullRecord record;
     final String peer;
+    final @Nullable RequestStage event;
 
     Check(PullRecord record, String peer) {
       this.record = record;
       this.peer = peer;
+      this.event =
+          RequestStage.start(Stage.CHECK, record.names, peer, record.pull.blocks().totalSize());
     }
   }
 
@@ -74,6 +79,7 @@ final class IntegrityCheck {
     if (!open.remove(check)) {
       return;
     }
+    RequestStage.finish(check.event, problem == null ? "equal" : "failed", null, problem);
     if (problem == null) {
       settlements.rankDone(check.record);
     } else {
@@ -98,6 +104,7 @@ final class IntegrityCheck {
   void close(String reason) {
     for (Check check : List.copyOf(open)) {
       open.remove(check);
+      RequestStage.finish(check.event, "closed");
       settlements.rankFailed(check.record, FailureStage.SHUTDOWN, reason, check.peer, true);
     }
   }

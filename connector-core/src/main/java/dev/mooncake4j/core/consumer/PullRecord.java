@@ -2,6 +2,10 @@ package dev.mooncake4j.core.consumer;
 
 import dev.mooncake4j.connector.FailureStage;
 import dev.mooncake4j.connector.StepPlan;
+import dev.mooncake4j.core.trace.RequestNames;
+import dev.mooncake4j.core.trace.RequestStage;
+import dev.mooncake4j.core.trace.Stage;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -27,6 +31,11 @@ final class PullRecord {
   }
 
   final StepPlan.Pull pull;
+
+  /** When it came, on the loop's clock. */
+  final long since;
+
+  final RequestNames names;
   private State state = State.RESOLVING;
   private int unanswered;
   private @Nullable FailureStage stage;
@@ -37,8 +46,18 @@ final class PullRecord {
   private long quietAt;
   private boolean unquiet;
 
-  PullRecord(StepPlan.Pull pull) {
+  // Events, null where nobody records, or when they are over.
+  private @Nullable RequestStage whole;
+  private @Nullable RequestStage current;
+  private @Nullable RequestStage heldBack;
+
+  PullRecord(StepPlan.Pull pull, long since) {
     this.pull = pull;
+    this.since = since;
+    this.names = RequestNames.of(pull);
+    if (!releasesOnly()) {
+      whole = RequestStage.start(Stage.REQUEST, names, null, pull.blocks().totalSize());
+    }
   }
 
   State state() {
@@ -48,6 +67,49 @@ final class PullRecord {
   /** Whether it only releases, so that nothing is reported. */
   boolean releasesOnly() {
     return pull.blocks().isEmpty();
+  }
+
+  /** The prefiller's ranks are asked for. */
+  void finding() {
+    if (!releasesOnly()) {
+      current = RequestStage.start(Stage.FIND, names, pull.remoteBootstrapAddr(), 0);
+    }
+  }
+
+  /** The ranks at these addresses are asked for the blocks. */
+  void fetching(List<String> addresses) {
+    finishCurrent("found");
+    if (!releasesOnly()) {
+      current = RequestStage.start(Stage.FETCH, names, null, pull.blocks().totalSize());
+      if (current != null) {
+        current.peer(String.join(",", addresses));
+      }
+    }
+  }
+
+  /** It is held back from now on: a peer may still write to its blocks. */
+  void holdBack() {
+    finishCurrent("broken");
+    if (heldBack == null) {
+      heldBack = RequestStage.start(Stage.HELD_BACK, names, peer, pull.blocks().totalSize());
+    }
+  }
+
+  private void finishCurrent(String outcome) {
+    RequestStage.finish(current, outcome);
+    current = null;
+  }
+
+  private void finishWhole() {
+    if (whole != null) {
+      whole.peer(peer);
+      if (isFailed()) {
+        RequestStage.finish(whole, aborted ? "aborted" : "failed", stage(), reason());
+      } else {
+        RequestStage.finish(whole, "received");
+      }
+      whole = null;
+    }
   }
 
   void asked(int ranks) {
@@ -62,6 +124,7 @@ final class PullRecord {
     unanswered--;
     if (unanswered == 0) {
       state = State.SETTLING;
+      finishCurrent(isFailed() ? "failed" : "answered");
       return true;
     }
     return false;
@@ -71,11 +134,15 @@ final class PullRecord {
   void settleUnasked() {
     require(state == State.RESOLVING, "settle unasked");
     state = State.SETTLING;
+    finishCurrent("failed");
   }
 
   void ended() {
     require(state == State.SETTLING, "end");
     state = State.ENDED;
+    RequestStage.finish(heldBack, "quiet");
+    heldBack = null;
+    finishWhole();
   }
 
   void fail(FailureStage failureStage, String failureReason, @Nullable String failurePeer) {
@@ -94,6 +161,7 @@ final class PullRecord {
   boolean report() {
     boolean first = !reported;
     reported = true;
+    finishWhole();
     return first;
   }
 

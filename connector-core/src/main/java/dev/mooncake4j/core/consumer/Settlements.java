@@ -6,7 +6,9 @@ import dev.mooncake4j.connector.StepPlan;
 import dev.mooncake4j.connector.spi.TransferListener;
 import dev.mooncake4j.core.loop.Deadline;
 import dev.mooncake4j.core.loop.EventLoop;
+import dev.mooncake4j.core.report.FailureLog;
 import dev.mooncake4j.core.results.ResultQueue;
+import dev.mooncake4j.core.trace.Stage;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -36,6 +38,7 @@ final class Settlements {
   private final ResultQueue results;
   private final TransferListener listener;
   private final Ended ended;
+  private final FailureLog log;
 
   /** All that has not ended. */
   private final Set<PullRecord> live = new LinkedHashSet<>();
@@ -58,6 +61,7 @@ final class Settlements {
     this.results = results;
     this.listener = listener;
     this.ended = ended;
+    this.log = new FailureLog(loop::now);
   }
 
   /** A pull has come, fit or not: it will end here. */
@@ -125,6 +129,7 @@ final class Settlements {
       if (wait > QUARANTINE_NANOS) {
         reportUnquiet(record);
       }
+      record.holdBack();
       settling.put(record, loop.schedule(wait, () -> end(record)));
     } else {
       end(record);
@@ -148,23 +153,35 @@ final class Settlements {
     }
     if (!record.isFailed()) {
       results.received(record.pull.requestId());
+      listener.receiveCompleted(loop.now() - record.since, record.pull.blocks().totalSize());
       return;
     }
     if (record.isReported()) {
       results.quieted(failure(record, true));
     } else {
-      reportFailed(failure(record, true));
+      reportFailed(record, true);
     }
   }
 
   /** A failure that cannot wait for its blocks to be quiet: they are kept until they are. */
   void reportUnquiet(PullRecord record) {
     if (!record.releasesOnly() && record.report()) {
-      reportFailed(failure(record, false));
+      reportFailed(record, false);
     }
   }
 
-  private void reportFailed(Failure failure) {
+  private void reportFailed(PullRecord record, boolean quiet) {
+    Failure failure = failure(record, quiet);
+    log.failed(
+        Stage.Side.DECODER,
+        record.names,
+        new FailureLog.Told(
+            failure.stage(),
+            failure.peer(),
+            failure.blocks().totalSize(),
+            quiet,
+            null,
+            failure.reason()));
     results.failed(failure);
     listener.receiveFailed(failure);
   }

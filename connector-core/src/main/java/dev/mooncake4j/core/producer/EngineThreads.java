@@ -37,6 +37,11 @@ public final class EngineThreads {
     return pool.pending();
   }
 
+  /** Those of the pending ones that a thread has taken. */
+  public int writing() {
+    return pool.writing();
+  }
+
   /** Refuses new transfers and waits for those under way; returns whether all threads ended. */
   public boolean close(long waitNanos) {
     return pool.close(waitNanos);

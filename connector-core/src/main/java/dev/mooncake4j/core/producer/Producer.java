@@ -1,6 +1,7 @@
 package dev.mooncake4j.core.producer;
 
 import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.connector.FailureStage;
 import dev.mooncake4j.connector.HostAddresses;
 import dev.mooncake4j.connector.RankLayout;
 import dev.mooncake4j.connector.StepPlan;
@@ -15,7 +16,10 @@ import dev.mooncake4j.core.plan.LocalCache;
 import dev.mooncake4j.core.plan.PeerPlan;
 import dev.mooncake4j.core.plan.PlanException;
 import dev.mooncake4j.core.plan.RankPairing;
+import dev.mooncake4j.core.report.FailureLog;
 import dev.mooncake4j.core.results.ResultQueue;
+import dev.mooncake4j.core.trace.RequestNames;
+import dev.mooncake4j.core.trace.Stage;
 import dev.mooncake4j.core.wire.MalformedMessageException;
 import dev.mooncake4j.core.wire.PullEntry;
 import dev.mooncake4j.core.wire.PullRequest;
@@ -65,6 +69,7 @@ public final class Producer {
   private final WaitingPulls waiting = new WaitingPulls();
   private final PendingReleases releases = new PendingReleases();
   private final Tombstones tombstones;
+  private final FailureLog log;
   private @Nullable PeerLayouts layouts;
   private @Nullable HostMemory memory;
   private @Nullable TransferRunner runner;
@@ -109,6 +114,7 @@ public final class Producer {
     this.results = results;
     this.listener = listener;
     this.tombstones = new Tombstones(loop);
+    this.log = new FailureLog(loop::now);
   }
 
   /** The caches are registered: pulls can be served. */
@@ -128,7 +134,9 @@ public final class Producer {
   public void step(StepPlan plan) {
     if (!closed) {
       for (StepPlan.Announcement announcement : plan.announcements()) {
-        announce(announcement.requestId(), announcement.transferId());
+        announce(
+            new RequestNames(
+                announcement.requestId(), announcement.transferId(), announcement.trace()));
       }
     }
     Map<ServedPull, List<Pinned>> startable = new LinkedHashMap<>();
@@ -142,7 +150,9 @@ public final class Producer {
     }
   }
 
-  private @Nullable SendRecord announce(String requestId, String transferId) {
+  private @Nullable SendRecord announce(RequestNames names) {
+    String requestId = names.requestId();
+    String transferId = names.transferId();
     SendRecord known = sends.get(transferId);
     if (known != null) {
       if (!known.requestId.equals(requestId)) {
@@ -155,7 +165,7 @@ public final class Producer {
       }
       return known;
     }
-    SendRecord send = new SendRecord(transferId, requestId);
+    SendRecord send = new SendRecord(names);
     sends.put(transferId, send);
     Tombstones.Tombstone old = tombstones.remove(transferId);
     if (old != null && old.releasedUnseen()) {
@@ -166,7 +176,8 @@ public final class Producer {
 
   private void ready(StepPlan.Ready ready, Map<ServedPull, List<Pinned>> startable) {
     String transferId = ready.transferId();
-    SendRecord send = closed ? null : announce(ready.requestId(), transferId);
+    SendRecord send =
+        closed ? null : announce(new RequestNames(ready.requestId(), transferId, null));
     if (send == null) {
       // Its blocks were given to us and nobody will fetch them: under this id, or at all.
       results.sent(ready.requestId(), transferId, SendEnd.RELEASED);
@@ -195,6 +206,8 @@ public final class Producer {
       return;
     }
     for (WaitingPulls.Waiting waiter : waiting.take(transferId)) {
+      waiter.waited("ready", send, null);
+      met(waiter.entry, loop.now() - waiter.since);
       startable
           .computeIfAbsent(waiter.pull, p -> new ArrayList<>())
           .add(new Pinned(waiter.entry, send));
@@ -212,7 +225,7 @@ public final class Producer {
       }
     } else if (send == null) {
       tombstones.put(cancelled.transferId(), text, false);
-      refuseWaiting(cancelled.transferId(), text);
+      refuseWaiting(cancelled.transferId(), null, text);
     }
   }
 
@@ -224,13 +237,13 @@ public final class Producer {
       if (tombstones.get(transferId) == null) {
         tombstones.put(transferId, text, true);
       }
-      refuseWaiting(transferId, text);
+      refuseWaiting(transferId, null, text);
       return false;
     }
     switch (send.state()) {
       case ANNOUNCED -> {
         send.releaseWhenReady();
-        refuseWaiting(transferId, text);
+        refuseWaiting(transferId, send, text);
       }
       case READY -> end(send, SendEnd.RELEASED, text);
       case ENDING, ENDED -> {}
@@ -253,7 +266,7 @@ public final class Producer {
   /** Ends a send: {@code why} is null when the server has its blocks already. */
   private void end(SendRecord send, @Nullable SendEnd why, String text) {
     tombstones.put(send.transferId, text, false);
-    refuseWaiting(send.transferId, text);
+    refuseWaiting(send.transferId, send, text);
     if (send.finish(why)) {
       ended(send);
     }
@@ -268,8 +281,9 @@ public final class Producer {
     releases.quiet(send.transferId).forEach(this::answer);
   }
 
-  private void refuseWaiting(String transferId, String text) {
+  private void refuseWaiting(String transferId, @Nullable SendRecord send, String text) {
     for (WaitingPulls.Waiting waiter : waiting.take(transferId)) {
+      waiter.waited("refused", send, text);
       waiter.pull.failed(waiter.entry.requestId(), "transfer_id=" + transferId + " " + text);
       answer(waiter.pull);
     }
@@ -343,6 +357,7 @@ public final class Producer {
       return;
     }
     long until = loop.now() + lease.toNanos() * 2 / 3;
+    int leases = 0;
     List<String> renewed = new ArrayList<>();
     List<String> unknown = new ArrayList<>();
     for (String transferId : transferIds) {
@@ -352,10 +367,16 @@ public final class Producer {
         continue;
       }
       Deadline expiry = send.expiry();
-      if (expiry != null && expiry.at() - until < 0) {
-        expiry.moveTo(until);
+      if (expiry != null) {
+        leases++;
+        if (expiry.at() - until < 0) {
+          expiry.moveTo(until);
+        }
       }
       renewed.add(transferId);
+    }
+    if (leases > 0) {
+      listener.leasesRenewed(leases);
     }
     reply(from, PullResponse.finished(renewed, unknown, null, 0));
   }
@@ -435,6 +456,7 @@ public final class Producer {
   private void meet(ServedPull pull, PullEntry entry, List<Pinned> now) {
     SendRecord send = sends.get(entry.transferId());
     if (send != null && send.state() == SendRecord.State.READY) {
+      met(entry, 0);
       now.add(new Pinned(entry, send));
       return;
     }
@@ -453,6 +475,12 @@ public final class Producer {
     }
   }
 
+  private void met(PullEntry entry, long waitedNanos) {
+    if (!entry.blocks().isEmpty()) {
+      listener.prefillWaited(waitedNanos);
+    }
+  }
+
   /** What became of a transfer that is over or ending, for a decoder that asks. */
   private String pastText(String transferId) {
     Tombstones.Tombstone past = tombstones.get(transferId);
@@ -460,7 +488,7 @@ public final class Producer {
   }
 
   private void await(ServedPull pull, PullEntry entry) {
-    WaitingPulls.Waiting waiter = new WaitingPulls.Waiting(pull, entry);
+    WaitingPulls.Waiting waiter = new WaitingPulls.Waiting(pull, entry, loop.now());
     waiting.add(waiter, loop.schedule(settings.abortTimeout().toNanos(), () -> timedOut(waiter)));
   }
 
@@ -480,13 +508,36 @@ public final class Producer {
     waiting.remove(waiter);
     ServedPull pull = waiter.pull;
     PullEntry entry = waiter.entry;
-    pull.failed(
-        entry.requestId(),
+    String reason =
         "transfer_id="
             + entry.transferId()
             + " timed out waiting for its prefill, abort_request_timeout="
-            + settings.abortTimeout());
+            + settings.abortTimeout();
+    SendRecord send = sends.get(entry.transferId());
+    waiter.waited("timed out", send, reason);
+    logFailed(pull, entry, send, FailureStage.PREFILL, reason);
+    pull.failed(entry.requestId(), reason);
     answer(pull);
+  }
+
+  private void logFailed(
+      ServedPull pull,
+      PullEntry entry,
+      @Nullable SendRecord send,
+      FailureStage stage,
+      String reason) {
+    log.failed(
+        Stage.Side.PREFILLER,
+        send == null ? new RequestNames("", entry.transferId(), null) : send.names,
+        new FailureLog.Told(
+            stage, pull.session, entry.blocks().totalSize(), null, entry.requestId(), reason));
+  }
+
+  private static FailureStage stageOf(String failure) {
+    if (failure.startsWith("transfer engine")) {
+      return FailureStage.TRANSFER;
+    }
+    return failure.contains("closing") ? FailureStage.SHUTDOWN : FailureStage.PLAN;
   }
 
   /** Serves what is ready: releases at once, the rest as one job for an engine thread. */
@@ -507,7 +558,7 @@ public final class Producer {
       } else {
         pinned.send().beginWrite();
         toWrite.add(pinned);
-        parts.add(new TransferJob.Part(pinned.send().blocks(), wanted));
+        parts.add(new TransferJob.Part(pinned.send().blocks(), wanted, pinned.send().names));
       }
     }
     if (toWrite.isEmpty()) {
@@ -549,6 +600,7 @@ public final class Producer {
       boolean over = send.endWrite();
       if (failure != null) {
         pull.failed(requestId, failure);
+        logFailed(pull, written.get(i).entry(), send, stageOf(failure), failure);
         failures++;
         lastFailure = failure;
       } else {
@@ -566,12 +618,6 @@ public final class Producer {
       }
     }
     if (failures > 0) {
-      LOG.warn(
-          "transfer to peer={} failed, requests={} of {}: {}",
-          pull.session,
-          failures,
-          written.size(),
-          lastFailure);
       listener.transferFailed(failures, lastFailure);
     }
     answer(pull);
@@ -608,7 +654,7 @@ public final class Producer {
   public void close(String reason) {
     closed = true;
     for (String transferId : waiting.transferIds()) {
-      refuseWaiting(transferId, reason);
+      refuseWaiting(transferId, sends.get(transferId), reason);
     }
     for (SendRecord send : List.copyOf(sends.values())) {
       switch (send.state()) {
@@ -639,6 +685,15 @@ public final class Producer {
       }
     }
     return n;
+  }
+
+  /** Blocks that the server must not have yet: of transfers that are ready, or still written. */
+  public int pinnedBlocks() {
+    int blocks = 0;
+    for (SendRecord send : sends.values()) {
+      blocks += send.blocks().totalSize();
+    }
+    return blocks;
   }
 
   /** Requests that could not be read. */

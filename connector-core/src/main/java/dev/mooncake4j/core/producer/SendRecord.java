@@ -3,7 +3,11 @@ package dev.mooncake4j.core.producer;
 import dev.mooncake4j.connector.BlockIds;
 import dev.mooncake4j.connector.StepResult.SendEnd;
 import dev.mooncake4j.core.loop.Deadline;
+import dev.mooncake4j.core.trace.RequestNames;
+import dev.mooncake4j.core.trace.RequestStage;
+import dev.mooncake4j.core.trace.Stage;
 import java.util.HashSet;
+import java.util.Locale;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -28,6 +32,7 @@ final class SendRecord {
     ENDED
   }
 
+  final RequestNames names;
   final String transferId;
   final String requestId;
   private final Set<String> served = new HashSet<>();
@@ -36,11 +41,14 @@ final class SendRecord {
   private @Nullable Deadline expiry;
   private @Nullable SendEnd end;
   private int writes;
+  private @Nullable RequestStage current;
   private boolean releaseWhenReady;
 
-  SendRecord(String transferId, String requestId) {
-    this.transferId = transferId;
-    this.requestId = requestId;
+  SendRecord(RequestNames names) {
+    this.names = names;
+    this.transferId = names.transferId();
+    this.requestId = names.requestId();
+    this.current = RequestStage.start(Stage.PREFILL, names);
   }
 
   State state() {
@@ -76,6 +84,8 @@ final class SendRecord {
     state = State.READY;
     blocks = allBlocks;
     expiry = whenExpired;
+    RequestStage.finish(current, "ready");
+    current = RequestStage.start(Stage.HELD, names, null, allBlocks.totalSize());
   }
 
   /** Pins the blocks for one write. */
@@ -89,7 +99,7 @@ final class SendRecord {
     require(writes > 0, "end a write");
     writes--;
     if (state == State.ENDING && writes == 0) {
-      state = State.ENDED;
+      ended();
       return true;
     }
     return false;
@@ -110,8 +120,18 @@ final class SendRecord {
     if (expiry != null) {
       expiry.cancel();
     }
-    state = writes > 0 ? State.ENDING : State.ENDED;
-    return state == State.ENDED;
+    if (writes > 0) {
+      state = State.ENDING;
+      return false;
+    }
+    ended();
+    return true;
+  }
+
+  private void ended() {
+    state = State.ENDED;
+    RequestStage.finish(current, end == null ? "cancelled" : end.name().toLowerCase(Locale.ROOT));
+    current = null;
   }
 
   private void require(boolean legal, String what) {

@@ -3,6 +3,7 @@ package dev.mooncake4j.core.producer;
 import dev.mooncake4j.connector.BlockIds;
 import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.plan.PeerPlan;
+import dev.mooncake4j.core.trace.RequestNames;
 import dev.mooncake4j.core.wire.TransferDigest;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -29,8 +30,15 @@ record TransferJob(
    *
    * @param local block ids here
    * @param remote block ids at the decoder
+   * @param names of the request here
    */
-  record Part(BlockIds local, BlockIds remote) {}
+  record Part(BlockIds local, BlockIds remote, RequestNames names) {
+
+    /** Of a request without names. */
+    Part(BlockIds local, BlockIds remote) {
+      this(local, remote, RequestNames.NONE);
+    }
+  }
 
   /**
    * How it went.

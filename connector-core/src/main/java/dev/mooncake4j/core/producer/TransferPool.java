@@ -10,6 +10,7 @@ import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.plan.BlockRuns;
 import dev.mooncake4j.core.plan.PlanException;
 import dev.mooncake4j.core.producer.TransferJob.Outcome;
+import dev.mooncake4j.core.trace.Stage;
 import dev.mooncake4j.core.wire.TransferDigest;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -89,8 +90,10 @@ final class TransferPool implements TransferRunner {
   @Override
   public void submit(TransferJob job, Consumer<Outcome> done) {
     pending.incrementAndGet();
-    String refusal = queue.add(new TransferQueue.Work(job, done));
+    TransferQueue.Work work = new TransferQueue.Work(job, done);
+    String refusal = queue.add(work);
     if (refusal != null) {
+      work.waited("refused", refusal);
       finish(done, failed(job, refusal));
     }
   }
@@ -98,6 +101,12 @@ final class TransferPool implements TransferRunner {
   @Override
   public int pending() {
     return pending.get();
+  }
+
+  @Override
+  public int writing() {
+    // One that is being handed over is pending and not yet in the queue.
+    return Math.max(0, pending.get() - queue.waiting());
   }
 
   private void run(Runnable threadStart, CompletableFuture<@Nullable Void> up) {
@@ -121,19 +130,22 @@ final class TransferPool implements TransferRunner {
 
   private void transfer(TransferQueue.Work work, DescriptorList descriptors, BlockRuns runs) {
     TransferJob job = work.job;
+    work.waited("taken", null);
     if (closed) {
       left(work, false, null);
       finish(work.done, failed(job, "the connector is closing"));
       return;
     }
+    JobStages writes = JobStages.start(Stage.WRITE, job);
     try {
       descriptors.clear();
       @Nullable TransferDigest[] digests = new @Nullable TransferDigest[job.parts().size()];
-      @Nullable String[] failures = plan(job, descriptors, runs, digests);
+      @Nullable String[] failures = plan(job, descriptors, runs, digests, writes);
       long bytes = descriptors.bytes();
       int count = descriptors.size();
       if (count == 0) {
         left(work, false, null);
+        JobStages.finish(writes, failures);
         finish(work.done, new Outcome(Arrays.asList(failures), false, 0, 0, 0));
         return;
       }
@@ -141,7 +153,9 @@ final class TransferPool implements TransferRunner {
       if (closed != null) {
         // Reading it would end the process. The decoder's engine is not to blame.
         left(work, false, null);
-        finish(work.done, failed(job, "the prefiller's kv memory is gone: " + closed));
+        String gone = "the prefiller's kv memory is gone: " + closed;
+        JobStages.finish(writes, "failed", gone);
+        finish(work.done, failed(job, gone));
         return;
       }
       long start = clock.nanoTime();
@@ -150,6 +164,7 @@ final class TransferPool implements TransferRunner {
       long took = clock.nanoTime() - start;
       if (result.isCompleted()) {
         left(work, true, null);
+        JobStages.finish(writes, failures);
         finish(
             work.done,
             new Outcome(
@@ -165,11 +180,19 @@ final class TransferPool implements TransferRunner {
       left(work, true, result.message());
       // The decoder is told only when no byte can be written any more, and the blocks stay pinned
       // until then. If that moment never comes, the decoder's own deadline ends its request.
-      result.quiet().whenComplete((quiet, failure) -> finish(work.done, outcome));
+      result
+          .quiet()
+          .whenComplete(
+              (quiet, failure) -> {
+                JobStages.finish(writes, failures);
+                finish(work.done, outcome);
+              });
     } catch (RuntimeException | Error e) {
       LOG.error("an engine thread failed on a transfer to peer={}", job.session(), e);
       left(work, false, null);
-      finish(work.done, failed(job, "the prefiller's engine thread failed: " + e));
+      String reason = "the prefiller's engine thread failed: " + e;
+      JobStages.finish(writes, "failed", reason);
+      finish(work.done, failed(job, reason));
     }
   }
 
@@ -177,6 +200,7 @@ final class TransferPool implements TransferRunner {
   private void left(TransferQueue.Work work, boolean written, @Nullable String failure) {
     TransferQueue.Refused refused = queue.done(work, written, failure);
     for (TransferQueue.Work behind : refused.transfers()) {
+      behind.waited("refused", refused.reason());
       finish(behind.done, failed(behind.job, refused.reason()));
     }
   }
@@ -185,18 +209,23 @@ final class TransferPool implements TransferRunner {
       TransferJob job,
       DescriptorList descriptors,
       BlockRuns runs,
-      @Nullable TransferDigest[] digests) {
+      @Nullable TransferDigest[] digests,
+      @Nullable JobStages writes) {
     HostMemory digested = job.digested();
     @Nullable String[] failures = new @Nullable String[job.parts().size()];
     for (int i = 0; i < failures.length; i++) {
       TransferJob.Part part = job.parts().get(i);
       int from = descriptors.size();
+      long bytesBefore = descriptors.bytes();
       try {
         if (digested != null) {
           // A copy that reaches into the next request's blocks would belong to two digests.
           descriptors.fence();
         }
         job.plan().plan(part.local(), part.remote(), runs, descriptors);
+        if (writes != null) {
+          writes.planned(i, descriptors.bytes() - bytesBefore, descriptors.size() - from);
+        }
         if (digested != null) {
           digests[i] = Digests.ofSources(digested, descriptors, from, descriptors.size());
         }

@@ -2,6 +2,7 @@ package dev.mooncake4j.core.producer;
 
 import dev.mooncake4j.connector.spi.NanoClock;
 import dev.mooncake4j.core.producer.TransferJob.Outcome;
+import dev.mooncake4j.core.trace.Stage;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -52,17 +53,25 @@ final class TransferQueue {
   private final Deque<Peer> turns = new ArrayDeque<>();
 
   private int running;
+  private int waiting;
   private boolean closed;
 
   /** One transfer and who is to be told of its end; equal to none but itself. */
   static final class Work {
     final TransferJob job;
     final Consumer<Outcome> done;
+    private final @Nullable JobStages queued;
     private Peer peer = NOBODY;
 
     Work(TransferJob job, Consumer<Outcome> done) {
       this.job = job;
       this.done = done;
+      this.queued = JobStages.start(Stage.QUEUE, job);
+    }
+
+    /** It waits no more, taken or refused. */
+    void waited(String outcome, @Nullable String reason) {
+      JobStages.finish(queued, outcome, reason);
     }
   }
 
@@ -128,6 +137,7 @@ final class TransferQueue {
         turns.add(peer);
       }
       peer.queued.add(work);
+      waiting++;
       changed.signalAll();
       return null;
     } finally {
@@ -169,6 +179,7 @@ final class TransferQueue {
             continue;
           }
           Work work = peer.queued.remove();
+          waiting--;
           if (!peer.queued.isEmpty()) {
             turns.add(peer);
           }
@@ -232,10 +243,21 @@ final class TransferQueue {
         refused.remove(peer.probe);
       }
       peer.queued.removeAll(refused);
+      waiting -= refused.size();
       if (peer.queued.isEmpty()) {
         turns.remove(peer);
       }
       return new Refused(refused, refusal(peer));
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Transfers that wait for a thread. */
+  int waiting() {
+    lock.lock();
+    try {
+      return waiting;
     } finally {
       lock.unlock();
     }

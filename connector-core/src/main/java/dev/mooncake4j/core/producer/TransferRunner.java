@@ -11,6 +11,9 @@ interface TransferRunner {
   /** Jobs handed over whose outcome was not told yet. */
   int pending();
 
+  /** Those of the pending ones that an engine thread has taken. */
+  int writing();
+
   /** Refuses new jobs and waits for those under way; returns whether all have ended. */
   boolean close(long waitNanos);
 }

@@ -2,6 +2,9 @@ package dev.mooncake4j.core.producer;
 
 import dev.mooncake4j.core.channel.PeerIdentity;
 import dev.mooncake4j.core.loop.Deadline;
+import dev.mooncake4j.core.trace.RequestNames;
+import dev.mooncake4j.core.trace.RequestStage;
+import dev.mooncake4j.core.trace.Stage;
 import dev.mooncake4j.core.wire.PullEntry;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
@@ -38,11 +41,39 @@ final class WaitingPulls {
   static final class Waiting {
     final ServedPull pull;
     final PullEntry entry;
+
+    /** When it came, on the loop's clock. */
+    final long since;
+
+    private final @Nullable RequestStage event;
+
     private @Nullable Deadline deadline;
 
-    Waiting(ServedPull pull, PullEntry entry) {
+    Waiting(ServedPull pull, PullEntry entry, long since) {
       this.pull = pull;
       this.entry = entry;
+      this.since = since;
+      this.event =
+          RequestStage.isOn()
+              ? RequestStage.start(
+                  Stage.WAIT,
+                  new RequestNames(entry.requestId(), entry.transferId(), null),
+                  pull.session,
+                  entry.blocks().totalSize())
+              : null;
+    }
+
+    /**
+     * It has waited long enough, whatever came of it.
+     *
+     * @param send what it has waited for, where that is known
+     * @param reason why nothing will come, or {@code null}
+     */
+    void waited(String outcome, @Nullable SendRecord send, @Nullable String reason) {
+      if (event != null && send != null) {
+        event.names(send.names);
+      }
+      RequestStage.finish(event, outcome, null, reason);
     }
   }
 
@@ -112,6 +143,7 @@ final class WaitingPulls {
   int drop(PeerIdentity peer) {
     List<Waiting> dropped = List.copyOf(byPeer.getOrDefault(peer, Set.of()));
     dropped.forEach(this::remove);
+    dropped.forEach(waiter -> waiter.waited("gone", null, null));
     return dropped.size();
   }
 

@@ -56,6 +56,21 @@ public final class CompositeTransferListener implements TransferListener {
   }
 
   @Override
+  public void prefillWaited(long nanos) {
+    tell(listener -> listener.prefillWaited(nanos));
+  }
+
+  @Override
+  public void leasesRenewed(int count) {
+    tell(listener -> listener.leasesRenewed(count));
+  }
+
+  @Override
+  public void receiveCompleted(long durationNanos, int blocks) {
+    tell(listener -> listener.receiveCompleted(durationNanos, blocks));
+  }
+
+  @Override
   public void receiveFailed(Failure failure) {
     tell(listener -> listener.receiveFailed(failure));
   }

@@ -14,7 +14,7 @@ import org.slf4j.LoggerFactory;
 /**
  * Collects what a worker has to report until the server asks. Thread-safe.
  *
- * <p>The one place where a request leaves the connector, so the one place that logs a failure.
+ * <p>The one place where a request leaves the connector.
  */
 public final class ResultQueue {
   private static final Logger LOG = LoggerFactory.getLogger(ResultQueue.class);
@@ -45,15 +45,6 @@ public final class ResultQueue {
 
   /** Decoder: a request's load failed. */
   public void failed(Failure failure) {
-    LOG.warn(
-        "load failed request_id={} transfer_id={} stage={} peer={} blocks={} quiet={} reason={}",
-        failure.requestId(),
-        failure.transferId(),
-        failure.stage(),
-        failure.peer(),
-        failure.blocks().totalSize(),
-        failure.quiet(),
-        failure.reason());
     add(() -> failed.add(failure));
   }
 

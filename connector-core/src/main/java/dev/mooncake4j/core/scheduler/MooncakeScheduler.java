@@ -13,6 +13,7 @@ import dev.mooncake4j.connector.KvTransferParams;
 import dev.mooncake4j.connector.MatchedTokens;
 import dev.mooncake4j.connector.StepPlan;
 import dev.mooncake4j.connector.StepResult;
+import dev.mooncake4j.connector.TraceContext;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
@@ -210,7 +211,7 @@ public final class MooncakeScheduler implements KvScheduler {
     if (!missing.isEmpty()) {
       return "kv_transfer_params lack " + missing + ": the router sets them";
     }
-    PullTarget target = PullTarget.of(params);
+    PullTarget target = PullTarget.of(params, traceOf(requestId, params));
     String other = pulls.requestOf(target.transferId());
     if (other != null) {
       return inUse(target.transferId(), other);
@@ -236,8 +237,20 @@ public final class MooncakeScheduler implements KvScheduler {
       sends.cancel(requestId, transferId, "the prefiller still keeps blocks of this request_id");
       return ID_IN_USE;
     }
-    sends.open(requestId, transferId);
+    sends.open(requestId, transferId, traceOf(requestId, params));
     return null;
+  }
+
+  private static @Nullable TraceContext traceOf(String requestId, KvTransferParams params) {
+    String header = params.traceparent();
+    TraceContext trace = TraceContext.parse(header);
+    if (trace == null && header != null) {
+      log.debug(
+          "request_id={} has traceparent={}, which is none: ignored",
+          shown(requestId),
+          shown(header));
+    }
+    return trace;
   }
 
   private boolean isInUse(String requestId) {

@@ -59,7 +59,8 @@ final class PullBook {
           target.transferId(),
           target.remoteEngineId(),
           target.remoteBootstrapAddr(),
-          blocks);
+          blocks,
+          target.trace());
     }
   }
 

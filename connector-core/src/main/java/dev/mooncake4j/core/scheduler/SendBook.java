@@ -4,6 +4,7 @@ import dev.mooncake4j.connector.BlockIds;
 import dev.mooncake4j.connector.FinishDecision;
 import dev.mooncake4j.connector.FinishReason;
 import dev.mooncake4j.connector.StepPlan;
+import dev.mooncake4j.connector.TraceContext;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -43,11 +44,13 @@ final class SendBook {
   private static final class Entry {
     final String requestId;
     final String transferId;
+    final @Nullable TraceContext trace;
     State state = State.WAITING;
 
-    Entry(String requestId, String transferId) {
+    Entry(String requestId, String transferId, @Nullable TraceContext trace) {
       this.requestId = requestId;
       this.transferId = transferId;
+      this.trace = trace;
     }
   }
 
@@ -90,8 +93,8 @@ final class SendBook {
   }
 
   /** Makes an entry; neither the request's id nor its transfer's may have one. */
-  void open(String requestId, String transferId) {
-    Entry entry = new Entry(requestId, transferId);
+  void open(String requestId, String transferId, @Nullable TraceContext trace) {
+    Entry entry = new Entry(requestId, transferId, trace);
     byRequest.put(requestId, entry);
     byTransfer.put(transferId, entry);
   }
@@ -105,7 +108,8 @@ final class SendBook {
     if (entry.state == State.WAITING) {
       entry.state = State.ANNOUNCED;
       announcements.put(
-          entry.transferId, new StepPlan.Announcement(entry.requestId, entry.transferId));
+          entry.transferId,
+          new StepPlan.Announcement(entry.requestId, entry.transferId, entry.trace));
     }
   }
 

@@ -455,7 +455,9 @@ public final class MooncakeWorker implements KvWorker {
         consumer == null ? 0 : consumer.quarantinedBlocks(),
         engineThreads == null ? 0 : engineThreads.pending(),
         figures.liveBatches(),
-        figures.registeredBytes());
+        figures.registeredBytes(),
+        engineThreads == null ? 0 : engineThreads.writing(),
+        producer == null ? 0 : producer.pinnedBlocks());
   }
 
   private void ensureOpen() {

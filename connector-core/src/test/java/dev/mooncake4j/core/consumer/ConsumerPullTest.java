@@ -69,6 +69,23 @@ class ConsumerPullTest {
   }
 
   @Test
+  void itIsToldHowLongAFetchTookAndNothingOfReleasesAndFailures() {
+    decoder.pull("d", "t", 3, 4);
+    Question question = asked();
+    decoder.pull("release", "t2");
+    asked().finish("release");
+    decoder.pull("failed", "t3", 5);
+    Question failing = asked();
+    failing.answer(PullResponse.finished(List.of(), List.of("failed"), "aborted", 101));
+    rig.advanceSeconds(2);
+    question.finish("d");
+    rig.settle();
+    assertThat(decoder.listener().received()).containsExactly("2 blocks in 2000000000");
+    assertThat(decoder.listener().receiveFailures()).hasSize(1);
+    assertThat(decoder.ends()).containsExactlyInAnyOrder("d", "failed=PREFILL");
+  }
+
+  @Test
   void theRequestsOfAStepGoInOnePullAndSettleOneByOne() {
     decoder.pull(pullOf("d1", "t1", 1), pullOf("d2", "t2", 2), pullOf("d3", "t3", 3));
     Question question = asked();

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 /** The table of states and what may happen in each. */
 class PullRecordTest {
   private static PullRecord in(State state) {
-    PullRecord record = new PullRecord(RigDecoder.pullOf("d", "t", 1));
+    PullRecord record = new PullRecord(RigDecoder.pullOf("d", "t", 1), 0);
     switch (state) {
       case RESOLVING -> {}
       case ASKED -> record.asked(2);

@@ -61,6 +61,11 @@ public final class ManualTransfers implements TransferRunner {
   }
 
   @Override
+  public int writing() {
+    return underWay.size();
+  }
+
+  @Override
   public boolean close(long waitNanos) {
     return underWay.isEmpty();
   }

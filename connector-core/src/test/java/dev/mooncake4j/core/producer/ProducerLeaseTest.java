@@ -77,6 +77,7 @@ class ProducerLeaseTest {
       assertThat(renew("t").okRequests()).containsExactly("t");
     }
     assertThat(prefiller.producer().leases()).isEqualTo(1);
+    assertThat(prefiller.listener().renewals()).isEqualTo(100);
     Asked asked = decoder.pull(at, "d", "t", 3);
     rig.settle();
     prefiller.transfers().completeAll();

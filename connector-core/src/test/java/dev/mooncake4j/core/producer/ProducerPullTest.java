@@ -75,6 +75,41 @@ class ProducerPullTest {
   }
 
   @Test
+  void itIsToldHowLongEachRequestHasWaitedForItsPrefill() {
+    prefiller.ready("p1", "t1", 1);
+    prefiller.ready("p2", "t2", 2);
+    decoder.pull(at, "d1", "t1", 5);
+    decoder.pull(at, "d3", "t3", 6);
+    decoder.pull(at, "release", "t2");
+    decoder.pull(at, "never", "t4", 7);
+    rig.settle();
+    rig.advanceSeconds(3);
+    prefiller.ready("p3", "t3", 3);
+    rig.settle();
+    assertThat(prefiller.listener().waits()).containsExactly(0L, 3_000_000_000L);
+    prefiller.transfers().completeAll();
+    rig.advanceSeconds(60);
+    assertThat(prefiller.listener().waits()).hasSize(2);
+  }
+
+  @Test
+  void blocksArePinnedUntilTheLastWriteIsOver() {
+    prefiller.ready("p1", "t1", 1, 2);
+    prefiller.ready("p2", "t2", 3);
+    decoder.pull(at, "d1", "t1", 5, 6);
+    rig.settle();
+    assertThat(prefiller.producer().pinnedBlocks()).isEqualTo(3);
+    prefiller.release("t1");
+    prefiller.release("t2");
+    rig.settle();
+    assertThat(prefiller.producer().pinnedBlocks()).as("t1 is still written").isEqualTo(2);
+    prefiller.transfers().completeAll();
+    rig.settle();
+    assertThat(prefiller.producer().pinnedBlocks()).isZero();
+    assertIdle();
+  }
+
+  @Test
   void aWaitingPullIsNoTransferAndItsDeadlineGoesWithIt() {
     prefiller.announce("p", "t");
     Asked asked = decoder.pull(at, "d", "t", 5);

@@ -8,6 +8,7 @@ import dev.mooncake4j.connector.StepResult.SendEnd;
 import dev.mooncake4j.core.loop.Deadline;
 import dev.mooncake4j.core.loop.EventLoop;
 import dev.mooncake4j.core.producer.SendRecord.State;
+import dev.mooncake4j.core.trace.RequestNames;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -24,7 +25,7 @@ class SendRecordTest {
   }
 
   private SendRecord in(State state) {
-    SendRecord record = new SendRecord("t", "p");
+    SendRecord record = new SendRecord(new RequestNames("p", "t", null));
     if (state != State.ANNOUNCED) {
       record.ready(BlockIds.of(1), deadline());
     }

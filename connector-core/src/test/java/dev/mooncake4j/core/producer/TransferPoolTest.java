@@ -2,6 +2,7 @@ package dev.mooncake4j.core.producer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.tuple;
 
 import dev.mooncake4j.connector.BlockIds;
 import dev.mooncake4j.connector.KvCacheSpec;
@@ -16,6 +17,8 @@ import dev.mooncake4j.core.producer.TransferJob.Outcome;
 import dev.mooncake4j.core.producer.TransferJob.Part;
 import dev.mooncake4j.core.rig.TestCache;
 import dev.mooncake4j.core.rig.Threads;
+import dev.mooncake4j.core.trace.RecordedStages;
+import dev.mooncake4j.core.trace.RequestNames;
 import dev.mooncake4j.testkit.FaultPlan;
 import dev.mooncake4j.testkit.InMemoryNetwork;
 import dev.mooncake4j.testkit.InMemoryTransferEngine;
@@ -26,6 +29,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import jdk.jfr.consumer.RecordedEvent;
 import org.awaitility.Awaitility;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -111,6 +115,41 @@ class TransferPoolTest {
     assertThat(outcome.failures().get(1)).isNull();
     assertThat(outcome.engineFailed()).isFalse();
     assertThat(destination.holds(1, 7)).isTrue();
+  }
+
+  @Test
+  void whatWaitsAndIsWrittenIsRecordedByRequest() throws InterruptedException {
+    RequestNames one = new RequestNames("p1", "t1", null);
+    RequestNames two = new RequestNames("p2", "t2", null);
+    try (RecordedStages recorded = new RecordedStages()) {
+      submit(
+          new Part(BlockIds.of(3), BlockIds.of(7), one),
+          new Part(BlockIds.of(4), BlockIds.of(5, 6), two));
+      assertThat(outcome().failures().getFirst()).isNull();
+      faults.failNextWrite("link down");
+      submit(new Part(BlockIds.of(3, 5), BlockIds.of(8, 12), two));
+      assertThat(outcome().engineFailed()).isTrue();
+
+      List<RecordedEvent> events = recorded.events();
+      assertThat(events)
+          .extracting(RecordedStages::text)
+          .containsExactlyInAnyOrder(
+              "prefiller queue p1 t1 taken",
+              "prefiller queue p2 t2 taken",
+              "prefiller write p1 t1 written",
+              "prefiller write p2 t2 failed",
+              "prefiller queue p2 t2 taken",
+              "prefiller write p2 t2 failed");
+      assertThat(events)
+          .filteredOn(event -> event.getString("stage").equals("write"))
+          .extracting(
+              event -> event.getLong("bytes"),
+              event -> event.getInt("descriptors"),
+              event -> event.getInt("blocks"))
+          .containsExactlyInAnyOrder(tuple(64L, 2, 1), tuple(0L, 0, 2), tuple(128L, 4, 2));
+      assertThat(events.getLast().getString("reason")).contains("link down");
+      assertThat(events.getLast().getString("peer")).isEqualTo(peer.address());
+    }
   }
 
   @Test

@@ -99,7 +99,9 @@ class TransferQueueTest {
   @Test
   void theOnlyDecoderHasAllThreads() throws InterruptedException {
     addMany("a", 12);
+    assertThat(queue.waiting()).isEqualTo(12);
     assertThat(takeMany(10)).containsOnly("a");
+    assertThat(queue.waiting()).isEqualTo(2);
   }
 
   @Test
@@ -152,6 +154,7 @@ class TransferQueueTest {
     Work behind = add("dead");
     Refused refused = queue.done(third, true, "no route");
     assertThat(refused.transfers()).containsExactly(behind);
+    assertThat(queue.waiting()).isZero();
     assertThat(refused.reason())
         .startsWith("transfer engine: peer=dead ")
         .contains("failed_writes=3")

@@ -30,7 +30,7 @@ class WaitingPullsTest {
     PullRequest pull =
         new PullRequest(host, session, 1, 0, List.of(entry), WireLayout.empty(), 1, 0);
     Waiting waiter =
-        new Waiting(new ServedPull(new PeerIdentity(session, host), pull, name, null, 1), entry);
+        new Waiting(new ServedPull(new PeerIdentity(session, host), pull, name, null, 1), entry, 0);
     waiting.add(waiter, loop.schedule(1, () -> {}));
     all.add(waiter);
     return true;

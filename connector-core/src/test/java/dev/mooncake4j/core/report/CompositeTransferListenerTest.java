@@ -33,6 +33,12 @@ class CompositeTransferListenerTest {
             "b completed 1 2 3",
             "a failed 4 why",
             "b failed 4 why",
+            "a waited 5",
+            "b waited 5",
+            "a renewed 6",
+            "b renewed 6",
+            "a received 7 8",
+            "b received 7 8",
             "a receive t",
             "b receive t",
             "a expired t",
@@ -54,7 +60,7 @@ class CompositeTransferListenerTest {
     try (CapturedLog log = new CapturedLog()) {
       tellEverything(CompositeTransferListener.of(broken, new Recorder("b", events)));
 
-      assertThat(events).hasSize(6).allMatch(event -> event.startsWith("b "));
+      assertThat(events).hasSize(9).allMatch(event -> event.startsWith("b "));
       assertThat(log.lines("WARN")).singleElement().asString().contains("logged once");
     }
   }
@@ -77,6 +83,9 @@ class CompositeTransferListenerTest {
     listener.workerOpened("e");
     listener.transferCompleted(1, 2, 3);
     listener.transferFailed(4, "why");
+    listener.prefillWaited(5);
+    listener.leasesRenewed(6);
+    listener.receiveCompleted(7, 8);
     listener.receiveFailed(FAILURE);
     listener.requestExpired("t");
     listener.workerClosed("e");
@@ -125,6 +134,21 @@ class CompositeTransferListenerTest {
     @Override
     public void transferFailed(int requests, String reason) {
       add("failed " + requests + " " + reason);
+    }
+
+    @Override
+    public void prefillWaited(long nanos) {
+      add("waited " + nanos);
+    }
+
+    @Override
+    public void leasesRenewed(int count) {
+      add("renewed " + count);
+    }
+
+    @Override
+    public void receiveCompleted(long durationNanos, int blocks) {
+      add("received " + durationNanos + " " + blocks);
     }
 
     @Override

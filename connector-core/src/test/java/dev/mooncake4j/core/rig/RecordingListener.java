@@ -11,6 +11,9 @@ public final class RecordingListener implements TransferListener {
   private final List<String> transferFailures = new ArrayList<>();
   private final List<Failure> receiveFailures = new ArrayList<>();
   private final List<String> expired = new ArrayList<>();
+  private final List<Long> waits = new ArrayList<>();
+  private final List<String> received = new ArrayList<>();
+  private int renewals;
 
   /** Remembers nothing yet. */
   public RecordingListener() {}
@@ -31,6 +34,21 @@ public final class RecordingListener implements TransferListener {
   }
 
   @Override
+  public void prefillWaited(long nanos) {
+    waits.add(nanos);
+  }
+
+  @Override
+  public void leasesRenewed(int count) {
+    renewals += count;
+  }
+
+  @Override
+  public void receiveCompleted(long durationNanos, int blocks) {
+    received.add(blocks + " blocks in " + durationNanos);
+  }
+
+  @Override
   public void requestExpired(String transferId) {
     expired.add(transferId);
   }
@@ -48,6 +66,21 @@ public final class RecordingListener implements TransferListener {
   /** Loads that failed. */
   public List<Failure> receiveFailures() {
     return receiveFailures;
+  }
+
+  /** How long each request waited for its prefill, in nanoseconds. */
+  public List<Long> waits() {
+    return waits;
+  }
+
+  /** Loads that went well, as {@code 3 blocks in nanoseconds}. */
+  public List<String> received() {
+    return received;
+  }
+
+  /** Leases renewed. */
+  public int renewals() {
+    return renewals;
   }
 
   /** Transfers that expired. */

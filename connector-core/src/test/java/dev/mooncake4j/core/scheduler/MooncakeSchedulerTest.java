@@ -17,6 +17,7 @@ import dev.mooncake4j.connector.KvTransferParams;
 import dev.mooncake4j.connector.MatchedTokens;
 import dev.mooncake4j.connector.StepPlan;
 import dev.mooncake4j.connector.StepResult;
+import dev.mooncake4j.connector.TraceContext;
 import dev.mooncake4j.core.config.CapturedLog;
 import java.time.Duration;
 import java.util.List;
@@ -45,6 +46,34 @@ class MooncakeSchedulerTest {
 
   private final MooncakeScheduler decoder = scheduler(KvRole.CONSUMER, FULL, null);
   private final MooncakeScheduler prefiller = scheduler(KvRole.PRODUCER, FULL, null);
+
+  // ---- both
+
+  @Test
+  void theTraceOfARequestGoesToTheWorkersAndOneThatIsNoneIsLeftOut() {
+    String header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    TraceContext trace = TraceContext.parse(header);
+    assertThat(trace).isNotNull();
+    String[] headers = {header, "00-not-one-01", null};
+    TraceContext[] traces = {trace, null, null};
+    for (int i = 0; i < headers.length; i++) {
+      KvRequest pull =
+          new KvRequest(
+              "d" + i,
+              16,
+              KvTransferParams.forDecoder("t" + i, "e", ADDRESS).withTraceparent(headers[i]));
+      decoder.onBlocksAllocated(pull, BlockIds.of(7), 16);
+      assertThat(decoder.buildStep().pulls())
+          .containsExactly(
+              new StepPlan.Pull("d" + i, "t" + i, "e", ADDRESS, BlockIds.of(7), traces[i]));
+      KvRequest send =
+          new KvRequest(
+              "p" + i, 16, KvTransferParams.forPrefiller("t" + i).withTraceparent(headers[i]));
+      prefiller.onBlocksAllocated(send, BlockIds.none(), 0);
+      assertThat(prefiller.buildStep().announcements())
+          .containsExactly(new StepPlan.Announcement("p" + i, "t" + i, traces[i]));
+    }
+  }
 
   // ---- decoder
 

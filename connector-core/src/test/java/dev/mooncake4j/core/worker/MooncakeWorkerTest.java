@@ -98,6 +98,8 @@ class MooncakeWorkerTest {
     assertThat(stats.sends()).isEqualTo(2);
     assertThat(stats.leases()).isEqualTo(2);
     assertThat(stats.queuedTransfers()).isEqualTo(1);
+    assertThat(stats.writingTransfers()).isEqualTo(1);
+    assertThat(stats.pinnedBlocks()).isEqualTo(2);
     assertThat(stats.liveBatches()).isEqualTo(1);
     assertThat(decoder.worker.stats().pulls()).isEqualTo(2);
     prefiller.faults.releaseWrites();

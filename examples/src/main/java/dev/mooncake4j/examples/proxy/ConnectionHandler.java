@@ -1,5 +1,6 @@
 package dev.mooncake4j.examples.proxy;
 
+import dev.mooncake4j.connector.TraceContext;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelFutureListener;
@@ -12,6 +13,9 @@ import io.netty.handler.codec.http.HttpVersion;
 import io.netty.handler.codec.http.QueryStringDecoder;
 import io.netty.handler.timeout.IdleStateEvent;
 import java.util.ArrayDeque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.Queue;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -30,6 +34,7 @@ final class ConnectionHandler extends SimpleChannelInboundHandler<FullHttpReques
 
   private static final Set<String> SERVED = Set.of("/v1/completions", "/v1/chat/completions");
   private static final String HEALTH = "/health";
+  private static final String TRACESTATE = "tracestate";
   private static final int MAX_PIPELINED = 8;
 
   /** Tells idle connections to close, and busy ones to close after their answer. */
@@ -89,7 +94,7 @@ final class ConnectionHandler extends SimpleChannelInboundHandler<FullHttpReques
         new Exchange(
             path,
             ByteBufUtil.getBytes(request.content()),
-            authorization(request),
+            passedOn(request),
             server.services(),
             new NettyAnswer(
                 context.channel(),
@@ -105,9 +110,23 @@ final class ConnectionHandler extends SimpleChannelInboundHandler<FullHttpReques
     }
   }
 
-  private @Nullable String authorization(FullHttpRequest request) {
+  /** What both servers get of the client's headers; a trace that is malformed is none. */
+  private Map<String, String> passedOn(FullHttpRequest request) {
+    Map<String, String> headers = new HashMap<>();
     String given = request.headers().get(HttpHeaderNames.AUTHORIZATION);
-    return given != null ? given : server.ownAuthorization();
+    String authorization = given != null ? given : server.ownAuthorization();
+    if (authorization != null) {
+      headers.put("Authorization", authorization);
+    }
+    List<String> traceparents = request.headers().getAll(Exchange.TRACEPARENT);
+    if (traceparents.size() == 1 && TraceContext.parse(traceparents.getFirst()) != null) {
+      headers.put(Exchange.TRACEPARENT, traceparents.getFirst());
+      List<String> states = request.headers().getAll(TRACESTATE);
+      if (!states.isEmpty()) {
+        headers.put(TRACESTATE, String.join(",", states));
+      }
+    }
+    return headers;
   }
 
   private void finished(ChannelHandlerContext context) {

@@ -1,5 +1,6 @@
 package dev.mooncake4j.examples.proxy;
 
+import dev.mooncake4j.connector.TraceContext;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
@@ -41,6 +42,10 @@ final class Exchange implements Runnable {
 
   private static final int CHUNK_BYTES = 16 * 1024;
   private static final int MAX_ERROR_BYTES = 64 * 1024;
+
+  /** Header and parameter of the trace that a request is in. */
+  static final String TRACEPARENT = "traceparent";
+
   private static final String EVENTS = "text/event-stream";
 
   /** No status: the client is gone, and this is what the log says of it. */
@@ -48,7 +53,7 @@ final class Exchange implements Runnable {
 
   private final String path;
   private final byte[] body;
-  private final @Nullable String authorization;
+  private final Map<String, String> passedOn;
   private final Services services;
   private final ClientAnswer client;
 
@@ -63,15 +68,20 @@ final class Exchange implements Runnable {
   record Services(
       Rotation rotation, EngineDirectory directory, Backends backends, Duration timeout) {}
 
+  /**
+   * An exchange that has not begun.
+   *
+   * @param passedOn headers of the client's that both servers get
+   */
   Exchange(
       String path,
       byte[] body,
-      @Nullable String authorization,
+      Map<String, String> passedOn,
       Services services,
       ClientAnswer client) {
     this.path = path;
     this.body = body;
-    this.authorization = authorization;
+    this.passedOn = passedOn;
     this.services = services;
     this.client = client;
   }
@@ -139,13 +149,18 @@ final class Exchange implements Runnable {
     told.put("prefill", target);
     told.put("decode", decoder);
     String transferId = "xfer-" + requestId;
+    String traceparent = passedOn.get(TRACEPARENT);
+    TraceContext trace = TraceContext.parse(traceparent);
+    if (trace != null) {
+      told.put("trace_id", trace.traceId());
+    }
     CompletableFuture<HttpResponse<InputStream>> prefill =
         post(
             target.prefiller().url(),
-            LegBodies.forPrefiller(request, transferId),
+            LegBodies.forPrefiller(request, transferId, traceparent),
             Map.of("X-data-parallel-rank", Integer.toString(target.dpRank())));
     CompletableFuture<HttpResponse<InputStream>> decode =
-        post(decoder, LegBodies.forDecoder(request, transferId, target), Map.of());
+        post(decoder, LegBodies.forDecoder(request, transferId, target, traceparent), Map.of());
     try {
       CompletableFuture<Void> prefilled =
           prefill.handle((response, e) -> checkPrefill(target, response, e, began));
@@ -161,9 +176,7 @@ final class Exchange implements Runnable {
       URI server, byte[] json, Map<String, String> more) {
     Map<String, String> headers = new HashMap<>(more);
     headers.put("X-Request-Id", requestId);
-    if (authorization != null) {
-      headers.put("Authorization", authorization);
-    }
+    headers.putAll(passedOn);
     return services.backends().post(server, path, json, headers);
   }
 

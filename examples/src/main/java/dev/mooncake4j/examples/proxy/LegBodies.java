@@ -2,6 +2,7 @@ package dev.mooncake4j.examples.proxy;
 
 import dev.mooncake4j.connector.KvTransferParams;
 import java.nio.charset.StandardCharsets;
+import org.jspecify.annotations.Nullable;
 import tools.jackson.core.JacksonException;
 import tools.jackson.core.StreamReadConstraints;
 import tools.jackson.core.json.JsonFactory;
@@ -68,8 +69,9 @@ final class LegBodies {
   }
 
   /** What the prefiller is asked. */
-  static byte[] forPrefiller(ObjectNode request, String transferId) {
-    ObjectNode body = withParams(request, KvTransferParams.forPrefiller(transferId));
+  static byte[] forPrefiller(ObjectNode request, String transferId, @Nullable String traceparent) {
+    ObjectNode body =
+        withParams(request, KvTransferParams.forPrefiller(transferId).withTraceparent(traceparent));
     body.put("stream", false);
     body.remove("stream_options");
     body.put("max_tokens", 1);
@@ -84,12 +86,14 @@ final class LegBodies {
   }
 
   /** What the decoder is asked. */
-  static byte[] forDecoder(ObjectNode request, String transferId, PrefillTarget target) {
+  static byte[] forDecoder(
+      ObjectNode request, String transferId, PrefillTarget target, @Nullable String traceparent) {
     return bytes(
         withParams(
             request,
             KvTransferParams.forDecoder(
-                transferId, target.engineId(), target.prefiller().bootstrap().toString())));
+                    transferId, target.engineId(), target.prefiller().bootstrap().toString())
+                .withTraceparent(traceparent)));
   }
 
   private static ObjectNode withParams(ObjectNode request, KvTransferParams params) {

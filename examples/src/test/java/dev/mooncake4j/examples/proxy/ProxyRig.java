@@ -89,9 +89,14 @@ final class ProxyRig implements AutoCloseable {
   }
 
   CompletableFuture<HttpResponse<String>> postAs(String bearer, String path, String body) {
+    return postWith(List.of("Authorization", "Bearer " + bearer), path, body);
+  }
+
+  /** With headers, each a name and a value. */
+  CompletableFuture<HttpResponse<String>> postWith(List<String> headers, String path, String body) {
     return http.sendAsync(
         request(path)
-            .header("Authorization", "Bearer " + bearer)
+            .headers(headers.toArray(String[]::new))
             .POST(HttpRequest.BodyPublishers.ofString(body))
             .build(),
         HttpResponse.BodyHandlers.ofString());

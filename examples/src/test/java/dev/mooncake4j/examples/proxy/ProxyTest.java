@@ -105,6 +105,52 @@ class ProxyTest {
   }
 
   @Test
+  void theClientsTraceGoesToBothServersAsHeaderAndParameter() throws Exception {
+    String traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    try (ProxyRig rig = new ProxyRig()) {
+      CompletableFuture<HttpResponse<String>> answer =
+          rig.postWith(
+              List.of("traceparent", traceparent, "tracestate", "a=1", "tracestate", "b=2"),
+              COMPLETIONS,
+              "{}");
+      Call prefill = rig.prefiller().take();
+      Call decode = rig.decoder().take();
+      for (Call call : List.of(prefill, decode)) {
+        assertThat(call.headers)
+            .containsEntry("traceparent", traceparent)
+            .containsEntry("tracestate", "a=1,b=2");
+        assertThat(call.params().get("traceparent").asString()).isEqualTo(traceparent);
+      }
+      prefill.respond(200, "{}");
+      decode.respond(200, "{}");
+      assertThat(get(answer).statusCode()).isEqualTo(200);
+    }
+  }
+
+  @Test
+  void aTraceThatIsNoneIsNotPassedOn() throws Exception {
+    String traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    try (ProxyRig rig = new ProxyRig()) {
+      for (List<String> headers :
+          List.of(
+              List.of("traceparent", traceparent + "0", "tracestate", "a=1"),
+              List.of("traceparent", traceparent, "traceparent", traceparent),
+              List.of("tracestate", "a=1"))) {
+        CompletableFuture<HttpResponse<String>> answer = rig.postWith(headers, COMPLETIONS, "{}");
+        Call prefill = rig.prefiller().take();
+        Call decode = rig.decoder().take();
+        for (Call call : List.of(prefill, decode)) {
+          assertThat(call.headers).doesNotContainKeys("traceparent", "tracestate");
+          assertThat(call.params().has("traceparent")).isFalse();
+        }
+        prefill.respond(200, "{}");
+        decode.respond(200, "{}");
+        assertThat(get(answer).statusCode()).isEqualTo(200);
+      }
+    }
+  }
+
+  @Test
   void aStreamsPiecesArriveOneByOneBeforeItsEnd() throws Exception {
     try (ProxyRig rig = new ProxyRig()) {
       CompletableFuture<HttpResponse<InputStream>> answer =

@@ -246,12 +246,14 @@ public final class EngineLibrary {
     return ipv6() ? "::1" : "127.0.0.1";
   }
 
+  /** How it is called. */
+  public String binding() {
+    return adapter == null ? "C API" : "C++ class, request=" + adapter.requestSize() + " bytes";
+  }
+
   @Override
   public String toString() {
-    return file
-        + (adapter == null
-            ? " (C API)"
-            : " (C++ class, request=" + adapter.requestSize() + " bytes)");
+    return file + " (" + binding() + ")";
   }
 
   /** Whether a file has a text in it: releases before acknowledged writes lack their variable. */
