@@ -129,7 +129,7 @@ public final class Doctor implements Callable<Integer> {
       return;
     }
     SharedSecret secret = config.sharedSecret();
-    NetworkChecks network = new NetworkChecks(report, secret);
+    NetworkChecks network = new NetworkChecks(report, secret, NetworkChecks.PATIENCE);
     network.host(config.host());
     boolean running = network.bootstrapPort(config.bootstrapPort());
     List<String> servers = new ArrayList<>(bootstrap);

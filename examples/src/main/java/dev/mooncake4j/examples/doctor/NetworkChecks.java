@@ -13,6 +13,7 @@ import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.net.SocketTimeoutException;
 import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -25,7 +26,9 @@ import org.jspecify.annotations.Nullable;
 
 /** The address that peers are told, ports, bootstrap servers and side channels. */
 final class NetworkChecks {
-  private static final Duration PATIENCE = Duration.ofSeconds(5);
+  /** How long each answer is waited for. */
+  static final Duration PATIENCE = Duration.ofSeconds(5);
+
   private static final int UNAUTHORIZED = 401;
   private static final int GREETING = 64;
   private static final int MECHANISM_AT = 12;
@@ -34,10 +37,12 @@ final class NetworkChecks {
 
   private final Report report;
   private final @Nullable SharedSecret secret;
+  private final Duration patience;
 
-  NetworkChecks(Report report, @Nullable SharedSecret secret) {
+  NetworkChecks(Report report, @Nullable SharedSecret secret, Duration patience) {
     this.report = report;
     this.secret = secret;
+    this.patience = patience;
   }
 
   /** The address that this host is advertised at. */
@@ -89,7 +94,7 @@ final class NetworkChecks {
 
   private boolean answers(URI server) {
     try (BootstrapClient client = client()) {
-      client.look(server, PATIENCE).toCompletableFuture().get(10, TimeUnit.SECONDS);
+      client.look(server, patience).toCompletableFuture().get(10, TimeUnit.SECONDS);
       return true;
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -104,7 +109,7 @@ final class NetworkChecks {
 
   private BootstrapClient client() {
     return new BootstrapClient(
-        BootstrapClientConfig.withTimeout(PATIENCE)
+        BootstrapClientConfig.withTimeout(patience)
             .withAllowedHosts(any -> true)
             .withSecret(secret));
   }
@@ -116,7 +121,7 @@ final class NetworkChecks {
     try (BootstrapClient client = client()) {
       answer =
           client
-              .look(BootstrapAddress.parse(url), PATIENCE)
+              .look(BootstrapAddress.parse(url), patience)
               .toCompletableFuture()
               .get(10, TimeUnit.SECONDS);
     } catch (InterruptedException e) {
@@ -172,8 +177,8 @@ final class NetworkChecks {
       String rest = address.substring(TCP.length());
       socket.connect(
           new InetSocketAddress(HostAddresses.hostOf(rest), HostAddresses.portOf(rest)),
-          (int) PATIENCE.toMillis());
-      socket.setSoTimeout((int) PATIENCE.toMillis());
+          (int) patience.toMillis());
+      socket.setSoTimeout((int) patience.toMillis());
       socket.getOutputStream().write(greeting());
       socket.getOutputStream().flush();
       byte[] theirs = socket.getInputStream().readNBytes(GREETING);
@@ -184,6 +189,14 @@ final class NetworkChecks {
         return;
       }
       greeted(where, mechanism(theirs));
+    } catch (SocketTimeoutException e) {
+      boolean connected = !String.valueOf(e.getMessage()).startsWith("Connect");
+      report.problem(
+          where + (connected ? " takes a connection and says nothing" : " does not answer"),
+          connected
+              ? "that prefiller hangs or is stopped, or something else listens there: look at its"
+                  + " log, or restart it"
+              : next);
     } catch (IOException | IllegalArgumentException e) {
       report.problem(where + " is not reached: " + e.getMessage(), next);
     }
