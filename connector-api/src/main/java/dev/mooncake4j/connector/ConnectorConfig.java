@@ -103,6 +103,24 @@ public record ConnectorConfig(
     extra = Map.copyOf(extra);
   }
 
+  /** Who and where it is; of the keys that are not known the names alone. */
+  @Override
+  public String toString() {
+    return "ConnectorConfig[connectorName="
+        + connectorName
+        + ", role="
+        + role
+        + ", engineId="
+        + engineId
+        + ", host="
+        + host
+        + ", protocol="
+        + protocol
+        + ", extra="
+        + new TreeSet<>(extra.keySet())
+        + "]";
+  }
+
   /** A builder with every value at its default. */
   public static Builder builder() {
     return new Builder();
@@ -122,6 +140,8 @@ public record ConnectorConfig(
    * together. Not thread-safe.
    */
   public static final class Builder {
+    private static final Duration SHORTEST_LEASE = Duration.ofMillis(100);
+
     private final List<String> problems = new ArrayList<>();
     private final Map<String, Object> extra = new LinkedHashMap<>();
     private @Nullable String json;
@@ -233,9 +253,13 @@ public record ConnectorConfig(
       return this;
     }
 
-    /** {@code kv_lease_duration}: more than 0, at most a day; default unset, no leases. */
+    /** {@code kv_lease_duration}: 0.1 s to a day; default unset, no leases. */
     public Builder leaseDuration(Duration duration) {
       duration("kv_lease_duration", duration);
+      if (duration.isPositive() && duration.compareTo(SHORTEST_LEASE) < 0) {
+        problems.add(
+            "kv_lease_duration=" + duration + " is too short to be renewed: give 0.1 s or more");
+      }
       this.leaseDuration = duration;
       return this;
     }

@@ -27,7 +27,14 @@ public interface KvWorker extends AutoCloseable {
    */
   void registerKvCaches(KvCacheLayout layout);
 
-  /** Starts the step's pulls, marks its sends ready, drops what was cancelled. Returns at once. */
+  /**
+   * Starts the step's pulls, marks its sends ready, drops what was cancelled. Returns at once.
+   *
+   * @throws IllegalStateException after {@link #close()}, also one that is called meanwhile: what
+   *     the plan holds was not started and will not be reported, so a server's loop ends here and
+   *     fails its requests by itself
+   * @throws KvConnectorException if the worker's loop has died
+   */
   void startStep(StepPlan plan);
 
   /** What is to report since the last call; empty when there is nothing. Returns at once. */

@@ -113,6 +113,21 @@ class ConnectorConfigTest {
   }
 
   @Test
+  void valuesOfUnknownKeysAreNotShown() {
+    assertThat(builder().extra("token", "hunter2").build().toString())
+        .contains("token")
+        .doesNotContain("hunter2");
+  }
+
+  @Test
+  void aLeaseThatCouldNotBeRenewedIsRefused() {
+    assertThatThrownBy(() -> builder().leaseDuration(Duration.ofMillis(99)).build())
+        .hasMessageContaining("kv_lease_duration=PT0.099S is too short");
+    assertThat(builder().leaseDuration(Duration.ofMillis(100)).build().leaseDuration())
+        .isEqualTo(Duration.ofMillis(100));
+  }
+
+  @Test
   void readsTheEnvironment() {
     ConnectorConfig config =
         builder()

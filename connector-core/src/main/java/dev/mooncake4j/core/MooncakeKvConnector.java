@@ -57,6 +57,8 @@ final class MooncakeKvConnector implements KvConnector {
     this.config = config;
     this.hooks = hooks;
     this.allowedHosts = AllowedHosts.of("bootstrap_allowed_hosts", config.bootstrapAllowedHosts());
+    // Read by each worker; refused here, before anything has started.
+    AllowedHosts.of("peer_allowed_hosts", config.peerAllowedHosts());
     this.scheduler = new MooncakeScheduler(config);
     this.summary = new TransferSummaryLog(hooks.clock());
     this.listener = CompositeTransferListener.of(hooks.listener(), summary);
@@ -93,10 +95,20 @@ final class MooncakeKvConnector implements KvConnector {
           throw new IllegalStateException("rank=" + rank + " has a worker already");
         }
       }
+      boolean hadServer = server != null;
       startServer(rank);
-      KvWorker worker = startWorker(rank);
-      workers.add(worker);
-      return worker;
+      try {
+        KvWorker worker = startWorker(rank);
+        workers.add(worker);
+        return worker;
+      } catch (RuntimeException | Error e) {
+        BootstrapServer started = server;
+        if (!hadServer && started != null) {
+          started.close();
+          server = null;
+        }
+        throw e;
+      }
     } finally {
       lock.unlock();
     }

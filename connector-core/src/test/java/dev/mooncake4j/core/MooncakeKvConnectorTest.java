@@ -333,7 +333,19 @@ class MooncakeKvConnectorTest {
     engines.faults().failNextOpen(new EngineUnavailableException("no such library", null));
     assertThatThrownBy(() -> p.openWorker(RankLayout.single()))
         .isInstanceOf(EngineUnavailableException.class);
+    assertThat(p.bootstrapAddress()).as("its server is closed again").isNull();
     assertThat(p.openWorker(RankLayout.single()).isHealthy()).isTrue();
+  }
+
+  @Test
+  void hostListsAreReadBeforeAnythingStarts() {
+    for (String bad : List.of("10.0.0.0/99", "http://x")) {
+      ConnectorConfig peers = config(KvRole.PRODUCER).peerAllowedHosts(List.of(bad)).build();
+      assertThatThrownBy(() -> open(peers)).hasMessageContaining("peer_allowed_hosts=" + bad);
+      ConnectorConfig servers = config(KvRole.PRODUCER).bootstrapAllowedHosts(List.of(bad)).build();
+      assertThatThrownBy(() -> open(servers))
+          .hasMessageContaining("bootstrap_allowed_hosts=" + bad);
+    }
   }
 
   @Test

@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -148,7 +149,7 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
         // Kept as an unknown key it would be without effect, and shown with the configuration.
         problems.add("key " + key + " stands outside of " + EXTRA_CONFIG + ": it belongs inside");
       } else if (!OUTER_KEYS.contains(key)) {
-        keep(key, value, INNER_KEYS, "inside " + EXTRA_CONFIG, into);
+        keep(key, value, INNER_KEYS, "inside " + EXTRA_CONFIG, into, problems);
       } else if (!value.isNull()) {
         readOuterValue(key, value, into, problems);
       }
@@ -208,7 +209,7 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
                 + EXTRA_CONFIG
                 + ": give it once");
       } else {
-        keep(key, value, OUTER_KEYS, "outside of " + EXTRA_CONFIG, into);
+        keep(key, value, OUTER_KEYS, "outside of " + EXTRA_CONFIG, into, problems);
       }
     }
   }
@@ -327,7 +328,13 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
       JsonNode value,
       Set<String> elsewhere,
       String where,
-      ConnectorConfig.Builder into) {
+      ConnectorConfig.Builder into,
+      List<String> problems) {
+    if (key.toLowerCase(Locale.ROOT).contains("secret")) {
+      // Without effect it would leave the door open that it was to close.
+      problems.add("key " + name(key) + " is not known: give shared_secret or shared_secret_file");
+      return;
+    }
     String advice = elsewhere.contains(key) ? "it belongs " + where : "mend it or take it out";
     if (value.isNull()) {
       log.warn("kv_transfer_config: unknown key {} is null and left out; {}", name(key), advice);

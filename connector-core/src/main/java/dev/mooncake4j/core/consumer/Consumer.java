@@ -20,7 +20,6 @@ import dev.mooncake4j.core.plan.RankPairing;
 import dev.mooncake4j.core.results.ResultQueue;
 import dev.mooncake4j.core.wire.PullEntry;
 import dev.mooncake4j.core.wire.PullRequest;
-import dev.mooncake4j.core.wire.ReleaseRequest;
 import dev.mooncake4j.core.wire.TransferDigest;
 import dev.mooncake4j.core.wire.WireCodec;
 import java.time.Duration;
@@ -97,7 +96,7 @@ public final class Consumer {
     this.courtesies = new Courtesies(loop, connections);
     this.settlements = new Settlements(loop, results, listener, this::ended);
     Duration lease = config.leaseDuration();
-    this.leases = lease == null ? null : new LeaseRenewer(loop, lease, this::tell);
+    this.leases = lease == null ? null : new LeaseRenewer(loop, lease, this::renew);
     this.watch = new PrefillerWatch(loop, directory, connections);
     this.prefillerHosts = AllowedHosts.of("peer_allowed_hosts", config.peerAllowedHosts());
     this.fingerprint = config.kvCacheFingerprint();
@@ -314,13 +313,17 @@ public final class Consumer {
     tell(
         record.pull.remoteEngineId(),
         record.pull.remoteBootstrapAddr(),
-        WireCodec.encode(new ReleaseRequest(List.of(record.pull.transferId()))),
-        (address, response) -> {});
+        address -> courtesies.release(address, List.of(record.pull.transferId())));
+  }
+
+  private void renew(
+      String engineId, String bootstrapAddress, byte[] message, LeaseRenewer.Answers answers) {
+    tell(engineId, bootstrapAddress, address -> courtesies.renew(address, message, answers));
   }
 
   /** Sends a courtesy to every rank of an engine that this rank pairs with. */
   private void tell(
-      String engineId, String bootstrapAddress, byte[] message, LeaseRenewer.Answers answers) {
+      String engineId, String bootstrapAddress, java.util.function.Consumer<String> teller) {
     directory.find(
         engineId,
         bootstrapAddress,
@@ -332,7 +335,7 @@ public final class Consumer {
               try {
                 for (String target : targets(addresses)) {
                   if (problemWith(target) == null) {
-                    courtesies.tell(target, message, answers);
+                    teller.accept(target);
                   }
                 }
               } catch (PlanException e) {
@@ -539,7 +542,13 @@ public final class Consumer {
   public void close(String reason) {
     closed = true;
     settlements.closing();
+    Map<String, List<String>> asked = new LinkedHashMap<>();
     for (RankPull pull : List.copyOf(rankPulls)) {
+      for (PullRecord record : pull.openRecords()) {
+        asked
+            .computeIfAbsent(pull.address(), address -> new ArrayList<>())
+            .add(record.pull.transferId());
+      }
       pull.failAll(FailureStage.SHUTDOWN, reason, true);
     }
     if (integrity != null) {
@@ -550,7 +559,15 @@ public final class Consumer {
     if (leases != null) {
       leases.close();
     }
+    courtesies.close();
     connections.close();
+    // Those that were asked keep the blocks for another try of ours, which will not come.
+    asked.forEach(courtesies::release);
+  }
+
+  /** Messages to prefillers that are not answered yet and that no request waits for. */
+  public int courtesies() {
+    return courtesies.open();
   }
 
   /** Leases that are renewed. */

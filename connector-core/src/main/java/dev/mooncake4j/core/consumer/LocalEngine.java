@@ -5,6 +5,7 @@ import dev.mooncake4j.core.integrity.HostMemory;
 import dev.mooncake4j.core.plan.LocalCache;
 import dev.mooncake4j.core.plan.TransferRegion;
 import dev.mooncake4j.core.wire.WireLayout;
+import java.util.BitSet;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -37,11 +38,20 @@ public record LocalEngine(
     }
     for (int g = 0; g < groups; g++) {
       long count = blockCount(g);
+      BitSet seen = new BitSet();
       for (int i = 0; i < blocks.size(g); i++) {
         int id = blocks.get(g, i);
         if (id < 0 || id >= count) {
           return "block_id=" + id + " of group=" + g + " is not within 0 to " + (count - 1);
         }
+        if (seen.get(id)) {
+          return "block_id="
+              + id
+              + " of group="
+              + g
+              + " is given twice: each block of a prompt needs its own";
+        }
+        seen.set(id);
       }
     }
     return null;

@@ -39,6 +39,9 @@ public final class MooncakeScheduler implements KvScheduler {
   private static final Logger log = LoggerFactory.getLogger(MooncakeScheduler.class);
   private static final int MAX_SHOWN_CHARS = 128;
 
+  /** Of an id or an address that comes from a client: far above a UUID or a URL of the cluster. */
+  private static final int MAX_ID_CHARS = 1024;
+
   private static final String ID_IN_USE =
       "an earlier request of this id is not over, or its blocks are still kept: use an id again"
           + " when a result has named it";
@@ -193,6 +196,20 @@ public final class MooncakeScheduler implements KvScheduler {
     if (params.doRemotePrefill() && params.doRemoteDecode()) {
       return "do_remote_prefill and do_remote_decode are both true: give one of them";
     }
+    for (String text :
+        new @Nullable String[] {
+          params.transferId(), params.remoteEngineId(), params.remoteBootstrapAddr()
+        }) {
+      if (text != null && !isPlain(text)) {
+        return "kv_transfer_params has value="
+            + shown(text)
+            + " of chars="
+            + text.length()
+            + ": at most "
+            + MAX_ID_CHARS
+            + " are taken, and no control characters or halves of surrogate pairs";
+      }
+    }
     if (params.doRemotePrefill() && !role.isConsumer()) {
       return "do_remote_prefill does not fit kv_role="
           + role.configName()
@@ -204,6 +221,27 @@ public final class MooncakeScheduler implements KvScheduler {
           + ": send it to a prefiller";
     }
     return null;
+  }
+
+  /** Whether a text from a client's JSON may go on the wire and into log lines. */
+  private static boolean isPlain(String text) {
+    if (text.length() > MAX_ID_CHARS) {
+      return false;
+    }
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (Character.isISOControl(c) || c == '\u2028' || c == '\u2029') {
+        return false;
+      }
+      if (Character.isHighSurrogate(c)
+          && i + 1 < text.length()
+          && Character.isLowSurrogate(text.charAt(i + 1))) {
+        i++;
+      } else if (Character.isSurrogate(c)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   private @Nullable String openPull(String requestId, KvTransferParams params) {

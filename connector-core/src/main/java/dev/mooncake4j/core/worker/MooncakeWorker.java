@@ -65,6 +65,9 @@ public final class MooncakeWorker implements KvWorker {
   /** How long close() waits for the loop, and for a registration that has just begun anew. */
   private static final long WATCH_NANOS = TimeUnit.SECONDS.toNanos(1);
 
+  /** How long close() waits until prefillers have heard that their transfers are let go. */
+  private static final long FAREWELL_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
+
   private static final long CLOSE_LOOP_NANOS = TimeUnit.SECONDS.toNanos(2);
 
   /** How often reports that are due are looked for, so that a burst is told though none follows. */
@@ -488,6 +491,7 @@ public final class MooncakeWorker implements KvWorker {
       step("end the watch of the registration", this::endWatch);
       step("take the registration back", registrar::deregister);
       step("refuse requests", () -> onLoop("refuse requests", () -> refuseAll(reason)));
+      step("wait until prefillers have heard of it", this::awaitCourtesies);
       EngineThreads engineThreads = threads;
       if (engineThreads != null && !engineThreads.close(CLOSE_POOL_NANOS)) {
         LOG.warn("engine threads did not end in time: they end with the write they are at");
@@ -520,6 +524,36 @@ public final class MooncakeWorker implements KvWorker {
       } catch (ExecutionException | TimeoutException e) {
         LOG.debug("a registration under way was not awaited to a good end", e);
       }
+    }
+  }
+
+  /** What was let go is told to prefillers, which takes a round trip; one that is silent, none. */
+  private void awaitCourtesies() {
+    Consumer decoder = consumer;
+    if (decoder == null) {
+      return;
+    }
+    CompletableFuture<@Nullable Void> told = new CompletableFuture<>();
+    events.post(() -> checkTold(decoder, told));
+    try {
+      told.get(FAREWELL_NANOS, TimeUnit.NANOSECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    } catch (ExecutionException | TimeoutException e) {
+      LOG.debug("not all prefillers have heard that their transfers were let go", e);
+    } finally {
+      told.cancel(false);
+    }
+  }
+
+  private void checkTold(Consumer decoder, CompletableFuture<@Nullable Void> told) {
+    if (told.isDone()) {
+      return;
+    }
+    if (decoder.courtesies() == 0) {
+      told.complete(null);
+    } else {
+      events.schedule(TimeUnit.MILLISECONDS.toNanos(2), () -> checkTold(decoder, told));
     }
   }
 
@@ -560,7 +594,8 @@ public final class MooncakeWorker implements KvWorker {
   private static void step(String what, Runnable action) {
     try {
       action.run();
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
+      // An error too: what is not closed now stays open for good.
       LOG.warn("closing: failed to {}", what, e);
     }
   }

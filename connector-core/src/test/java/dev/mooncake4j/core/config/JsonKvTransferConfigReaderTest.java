@@ -223,6 +223,8 @@ class JsonKvTransferConfigReaderTest {
         "\"kv_lease_duration\": 1e400",
         "\"kv_lease_duration\": 1e-999999999",
         "\"kv_lease_duration\": 123456789012345678901234567890",
+        "\"sharedSecret\": \"0123456789abcdef\"",
+        "\"shared-secret\": null",
         "\"peer_allowed_hosts\": \"host\"",
         "\"peer_allowed_hosts\": [\" \"]",
         "\"kv_cache_fingerprint\": 1",

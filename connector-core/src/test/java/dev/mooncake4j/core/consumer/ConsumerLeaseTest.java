@@ -72,6 +72,20 @@ class ConsumerLeaseTest {
   }
 
   @Test
+  void aPrefillerThatDoesNotAnswerIsNotToldAgainAndAgain() {
+    decoder.arrive("d", "t");
+    renewal(2.1, "t");
+    rig.advanceSeconds(4.8);
+    assertThat(prefiller.questions()).as("the first is not answered yet").isEmpty();
+    assertThat(decoder.consumer().connections()).isEqualTo(1);
+    assertThat(decoder.consumer().courtesies()).isEqualTo(1);
+    // It is given up after five seconds, and the next one is sent.
+    renewal(2, "t").finish("t");
+    pullAndEnd("d", "t");
+    assertThat(decoder.consumer().courtesies()).isZero();
+  }
+
+  @Test
   void renewedUntilThePullHasSettled() {
     decoder.arrive("d", "t");
     decoder.pull("d", "t", 1);
@@ -125,7 +139,7 @@ class ConsumerLeaseTest {
   void aRenewalThatIsNotAnsweredIsGivenUpAndTheNextIsSent() {
     decoder.arrive("d", "t");
     renewal(2.1, "t");
-    renewal(2, "t").finish("t");
+    renewal(6, "t").finish("t");
     pullAndEnd("d", "t");
     rig.advanceSeconds(6);
     assertThat(decoder.consumer().lateReplies()).isZero();

@@ -418,6 +418,15 @@ class ConsumerPullTest {
   }
 
   @Test
+  void aBlockThatIsGivenTwiceIsRefused() {
+    decoder.pull("d", "t", 5, 6, 5);
+    rig.settle();
+    Failure failure = decoder.onlyFailure();
+    assertThat(failure.stage()).isEqualTo(FailureStage.REQUEST);
+    assertThat(failure.reason()).contains("block_id=5").contains("twice");
+  }
+
+  @Test
   void blocksOfAnotherNumberOfGroupsAreRefused() {
     decoder.pull(
         new StepPlan.Pull(

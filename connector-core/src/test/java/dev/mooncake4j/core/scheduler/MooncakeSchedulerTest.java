@@ -26,6 +26,7 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class MooncakeSchedulerTest {
   private static final String ADDRESS = "http://10.0.0.1:8998";
@@ -48,6 +49,28 @@ class MooncakeSchedulerTest {
   private final MooncakeScheduler prefiller = scheduler(KvRole.PRODUCER, FULL, null);
 
   // ---- both
+
+  @ParameterizedTest
+  @ValueSource(strings = {"t\nERROR forged", "t\u001b[31m", "t\u2028", "\ud800", "\udc00x", "LONG"})
+  void textsThatMayNotStandInALogLineOrOnTheWireAreRefused(String text) {
+    String odd = text.equals("LONG") ? "x".repeat(1025) : text;
+    for (KvTransferParams params :
+        List.of(
+            KvTransferParams.forDecoder(odd, "e", ADDRESS),
+            KvTransferParams.forDecoder("t", odd, ADDRESS),
+            KvTransferParams.forDecoder("t", "e", odd))) {
+      KvRequest request = new KvRequest("d", 16, params);
+      assertThat(decoder.matchedTokens(request, 0)).isEqualTo(MatchedTokens.NONE);
+      decoder.onRequestFinished(request, BlockIds.none(), FinishReason.LENGTH);
+    }
+    prefiller.onBlocksAllocated(
+        new KvRequest("p", 16, KvTransferParams.forPrefiller(odd)), BlockIds.none(), 0);
+    assertThat(prefiller.buildStep().isEmpty()).isTrue();
+    assertThat(decoder.buildStep().isEmpty()).isTrue();
+    KvRequest fine =
+        new KvRequest("d", 16, KvTransferParams.forDecoder("\ud83d\ude00", "e", ADDRESS));
+    assertThat(decoder.matchedTokens(fine, 0).tokens()).isEqualTo(16);
+  }
 
   @Test
   void theTraceOfARequestGoesToTheWorkersAndOneThatIsNoneIsLeftOut() {
