@@ -85,12 +85,8 @@ class GrafanaDashboardTest {
 
   @Test
   void thePictureHasEveryPanelAndEveryLine() throws Exception {
-    String scrape =
-        "mooncake4j_pulls{model_name=\"m\",engine=\"0\"} %d%nvllm:mooncake_bytes_transferred_sum %d%n";
     List<Snapshot> snapshots =
-        Stream.of(0, 1, 2)
-            .map(i -> new Snapshot(i, Sample.parse(scrape.formatted(i, i * 2048), "<decoder>")))
-            .toList();
+        Stream.of(0, 1, 2).map(i -> new Snapshot(i, Sample.parse(scrape(i), "<decoder>"))).toList();
     String svg = DashboardPicture.draw(dashboard, snapshots, "a & b");
     DocumentBuilderFactory.newInstance()
         .newDocumentBuilder()
@@ -102,6 +98,14 @@ class GrafanaDashboardTest {
         .contains("fetched by &lt;decoder&gt;, max 2<")
         .contains("&lt;decoder&gt;, max 2 KiB/s<")
         .contains("a &amp; b");
+  }
+
+  private static String scrape(int second) {
+    return "mooncake4j_pulls{model_name=\"m\",engine=\"0\"} "
+        + second
+        + "\nvllm:mooncake_bytes_transferred_sum "
+        + second * 2048
+        + "\n";
   }
 
   /** As Prometheus has a meter. */
