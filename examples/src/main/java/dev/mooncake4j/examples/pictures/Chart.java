@@ -11,6 +11,7 @@ final class Chart {
   private static final int AXIS = 18;
   private static final int LEGEND_LINE = 14;
   private static final int PER_LEGEND_LINE = 2;
+  private static final int MOST_NAMED = 4;
 
   private final Svg svg;
   private final double x;
@@ -30,7 +31,14 @@ final class Chart {
   void draw(String title, String unit, List<Line> lines, double seconds) {
     svg.box(x, y, width, height, "#ffffff", Svg.GRID);
     svg.heading(x + 8, y + 17, 11, title);
-    int legendLines = Math.ceilDiv(Math.max(1, lines.size()), PER_LEGEND_LINE);
+    List<Line> named = lines;
+    if (lines.size() > MOST_NAMED) {
+      // What never moved is drawn and not named: it would take the room of what did.
+      named = lines.stream().filter(line -> highest(List.of(line)) > 0).toList();
+    }
+    int unnamed = lines.size() - named.size();
+    int entries = named.size() + (unnamed > 0 ? 1 : 0);
+    int legendLines = Math.ceilDiv(Math.max(1, entries), PER_LEGEND_LINE);
     double bottom = y + height - AXIS - 4 - legendLines * LEGEND_LINE;
     double step = step(highest(lines), unit);
     double top = step * Math.max(1, Math.ceil(highest(lines) / step - 1e-9));
@@ -50,23 +58,24 @@ final class Chart {
           String.format(Locale.ROOT, "%.0f s", t));
     }
     for (int i = 0; i < lines.size(); i++) {
+      Line line = lines.get(i);
       String colour = Svg.COLOURS.get(i % Svg.COLOURS.size());
-      svg.path(path(lines.get(i), bottom, top, seconds), colour);
-      legend(i, lines.get(i), colour, unit, bottom + AXIS);
+      svg.path(path(line, bottom, top, seconds), named.contains(line) ? colour : Svg.FAINT);
+      if (named.contains(line)) {
+        String told = line.legend() + ", max " + Units.shown(highest(List.of(line)), unit);
+        legend(named.indexOf(line), told, colour, bottom + AXIS);
+      }
+    }
+    if (unnamed > 0) {
+      legend(named.size(), unnamed + " lines, always 0", Svg.FAINT, bottom + AXIS);
     }
   }
 
-  private void legend(int i, Line line, String colour, String unit, double from) {
+  private void legend(int i, String told, String colour, double from) {
     double left = x + 10 + (width - 16) / PER_LEGEND_LINE * (i % PER_LEGEND_LINE);
     double at = from + LEGEND_LINE * (i / PER_LEGEND_LINE) + 9;
     svg.box(left, at - 5, 10, 3, colour, "none");
-    svg.text(
-        left + 14,
-        at,
-        9,
-        "start",
-        Svg.INK,
-        line.legend() + ", max " + Units.shown(highest(List.of(line)), unit));
+    svg.text(left + 14, at, 9, "start", Svg.INK, told);
   }
 
   private String path(Line line, double bottom, double top, double seconds) {

@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.function.ToIntFunction;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -120,8 +121,7 @@ public final class Pictures {
     if (known.isEmpty()) {
       throw new IOException("no request is in both recordings and in the proxy's log");
     }
-    known.sort(Comparator.comparing(t -> Duration.between(t.sent(), t.end())));
-    RequestTimes chosen = known.get(known.size() / 2);
+    RequestTimes chosen = typical(known, stages);
     String transfer = String.valueOf(stages.transferOf(chosen.traceId()));
     List<Bar> bars = new ArrayList<>(stages.stages(transfer));
     bars.add(new Bar("client", "to the first token", chosen.sent(), chosen.first(), ""));
@@ -132,8 +132,22 @@ public final class Pictures {
         TimelinePicture.draw(
             "One request through proxy, prefiller and decoder",
             "transfer_id=" + transfer + " trace_id=" + chosen.traceId(),
-            bars));
+            bars,
+            chosen.first()));
     System.out.println("pictures: " + out + ", transfer_id=" + transfer);
     return 0;
+  }
+
+  /** Of those with the most stages, the one that took neither long nor short. */
+  private static RequestTimes typical(List<RequestTimes> known, Recordings recordings) {
+    ToIntFunction<RequestTimes> stages =
+        t -> recordings.stages(String.valueOf(recordings.transferOf(t.traceId()))).size();
+    int most = known.stream().mapToInt(stages).max().orElse(0);
+    List<RequestTimes> full =
+        known.stream()
+            .filter(t -> stages.applyAsInt(t) == most)
+            .sorted(Comparator.comparing(t -> Duration.between(t.sent(), t.end())))
+            .toList();
+    return full.get(full.size() / 2);
   }
 }

@@ -68,12 +68,18 @@ class TimelineTest {
             "subtitle",
             List.of(
                 new Bar(
-                    "prefiller", "write", START.plusMillis(40), START.plusMillis(50), "written"),
-                new Bar("client", "to the first token", START, START.plusMillis(100), "")));
+                    "prefiller", "write", START.plusMillis(42), START.plusMillis(49), "written"),
+                new Bar("client", "to the first token", START, START.plusMillis(60), ""),
+                new Bar("client", "rest", START.plusMillis(60), START.plusSeconds(2), "")),
+            START.plusMillis(60));
     assertThat(svg.indexOf(">client<")).isPositive().isLessThan(svg.indexOf(">prefiller<"));
-    assertThat(svg).contains(">100 ms<").contains(">10.0 ms, written<");
-    // 730 pixels of width for 100 ms, from 230 on.
-    assertThat(svg).contains("x=\"522.0\"").contains("width=\"73.0\"");
+    assertThat(svg).contains(">60.0 ms<").contains(">7.0 ms, written<").contains(">1940 ms →<");
+    // 730 pixels of width, from 230 on, are 70 ms, and then the 7 ms of the transfer alone.
+    assertThat(svg)
+        .contains("x=\"668.0\"")
+        .contains("width=\"73.0\"")
+        .contains("x=\"230.0\"")
+        .contains("width=\"730.0\"");
   }
 
   @Test
