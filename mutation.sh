@@ -9,7 +9,7 @@ usage() {
 usage: ./mutation.sh [Maven arguments]
 
 Changes the planner, the scheduler side and both halves of the protocol in small ways, one at a time, and looks whether a
-test notices. Fails when fewer than 80 of 100 changes are noticed. Takes some 10 minutes on two cores, more on busy ones;
+test notices. Fails when fewer than 80 of 100 changes are noticed. Takes 10 to 25 minutes on two cores, more on busy ones;
 the report is connector-core/target/pit-reports/index.html.
 
   -DtargetClasses=dev.mooncake4j.core.plan.*   only these classes
