@@ -36,6 +36,12 @@ record CompletionService(
     if (!unfetchedAllowed && request.leaveUnfetched()) {
       throw new BadRequest("leave_kv_unfetched is not allowed by this server");
     }
+    for (int token : request.prompt()) {
+      if (token < 0 || token >= model.vocabularySize()) {
+        throw new BadRequest(
+            "prompt has token=" + token + ", which is not 0 to " + (model.vocabularySize() - 1));
+      }
+    }
     int length = request.prompt().length + request.maxTokens();
     if (length > engine.maxTokens() || length < 0) {
       throw new BadRequest(

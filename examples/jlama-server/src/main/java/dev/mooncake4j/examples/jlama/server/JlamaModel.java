@@ -54,6 +54,11 @@ final class JlamaModel implements LanguageModel {
   }
 
   @Override
+  public int vocabularySize() {
+    return model.getConfig().vocabularySize;
+  }
+
+  @Override
   public int layers() {
     return model.getConfig().numberOfLayers;
   }

@@ -11,6 +11,9 @@ interface LanguageModel {
   /** The longest prompt and answer together, in tokens. */
   int contextLength();
 
+  /** Number of tokens that there are: ids are 0 to one less; for any thread. */
+  int vocabularySize();
+
   /** The tokens of a text; for any thread. */
   int[] encode(String text);
 

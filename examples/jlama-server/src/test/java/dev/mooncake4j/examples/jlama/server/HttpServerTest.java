@@ -126,6 +126,8 @@ class HttpServerTest {
     for (int i = 0; i < 3; i++) {
       assertThat(post("{'prompt': 'abc'}").statusCode()).isEqualTo(200);
       assertThat(post("{'prompt': 5}").statusCode()).isEqualTo(400);
+      assertThat(post("{'prompt': [1, 65536]}").body()).contains("token=65536");
+      assertThat(post("{'prompt': [-1]}").statusCode()).isEqualTo(400);
       assertThat(post("{'prompt': 'abc', 'stream': true}").statusCode()).isEqualTo(200);
     }
   }

@@ -29,6 +29,11 @@ final class ToyModel implements LanguageModel {
   }
 
   @Override
+  public int vocabularySize() {
+    return 1 << 16;
+  }
+
+  @Override
   public int contextLength() {
     return 1000;
   }
