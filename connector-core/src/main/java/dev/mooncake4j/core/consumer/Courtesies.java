@@ -92,7 +92,6 @@ final class Courtesies {
     private final String address;
     private final LeaseRenewer.Answers answers;
     private final Runnable over;
-    private boolean ended;
     private @Nullable Deadline deadline;
 
     Courtesy(String address, LeaseRenewer.Answers answers, Runnable over) {
@@ -118,11 +117,9 @@ final class Courtesies {
     }
 
     private void end() {
-      if (ended) {
+      if (!open.remove(this)) {
         return;
       }
-      ended = true;
-      open.remove(this);
       over.run();
       if (deadline != null) {
         deadline.cancel();

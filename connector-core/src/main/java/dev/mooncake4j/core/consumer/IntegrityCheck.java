@@ -7,7 +7,6 @@ import dev.mooncake4j.core.loop.EventLoop;
 import dev.mooncake4j.core.trace.RequestStage;
 import dev.mooncake4j.core.trace.Stage;
 import dev.mooncake4j.core.wire.TransferDigest;
-import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -23,14 +22,11 @@ import org.slf4j.LoggerFactory;
 final class IntegrityCheck {
   private static final Logger LOG = LoggerFactory.getLogger(IntegrityCheck.class);
 
-  /** Prefillers that were warned about; past it the list starts anew. */
-  private static final int MAX_WARNED = 4096;
-
   private final EventLoop loop;
   private final Settlements settlements;
   private final Executor reader;
   private final Set<Check> open = new LinkedHashSet<>();
-  private final Set<String> warned = new HashSet<>();
+  private final WarnedPeers warned = new WarnedPeers();
 
   private static final class Check {
     final PullRecord record;
@@ -89,10 +85,7 @@ final class IntegrityCheck {
   }
 
   private void warnOnce(String peer) {
-    if (warned.size() >= MAX_WARNED) {
-      warned.clear();
-    }
-    if (warned.add(peer)) {
+    if (warned.isFirst(peer)) {
       LOG.warn(
           "prefiller at addr={} gives no digest: what it sends is not checked; vLLM's have none,"
               + " and none is taken of device memory or of a confined arena",

@@ -9,10 +9,8 @@ import dev.mooncake4j.core.wire.WireCodec;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -25,14 +23,11 @@ import org.slf4j.LoggerFactory;
 final class LeaseRenewer {
   private static final Logger LOG = LoggerFactory.getLogger(LeaseRenewer.class);
 
-  /** Prefillers that were warned about; past it the list starts anew. */
-  private static final int MAX_WARNED = 4096;
-
   private final EventLoop loop;
   private final long periodNanos;
   private final Teller teller;
   private final Map<Key, StepPlan.Arrival> watched = new HashMap<>();
-  private final Set<String> warned = new HashSet<>();
+  private final WarnedPeers warned = new WarnedPeers();
   private @Nullable Deadline tick;
 
   /** How a message reaches every rank of an engine that this rank pairs with. */
@@ -111,10 +106,7 @@ final class LeaseRenewer {
 
   private void answered(String address, PullResponse response) {
     if (response.status() == PullResponse.Status.ERROR) {
-      if (warned.size() >= MAX_WARNED) {
-        warned.clear();
-      }
-      if (warned.add(address)) {
+      if (warned.isFirst(address)) {
         LOG.warn(
             "prefiller at addr={} rejects renewals: requests that wait longer than its own time-out"
                 + " lose their blocks there; set kv_lease_duration on both sides; it said: {}",
