@@ -138,7 +138,8 @@ final class TransferQueue {
       }
       peer.queued.add(work);
       waiting++;
-      changed.signalAll();
+      // One thread, not all: it wakes the next one if it leaves something behind.
+      changed.signal();
       return null;
     } finally {
       lock.unlock();
@@ -185,6 +186,9 @@ final class TransferQueue {
           }
           peer.running++;
           running++;
+          if (!turns.isEmpty()) {
+            changed.signal();
+          }
           return work;
         }
         if (closed && turns.isEmpty()) {
@@ -219,7 +223,8 @@ final class TransferQueue {
       if (wasProbe) {
         peer.probe = null;
       }
-      changed.signalAll();
+      // What waited for this one's place may be another thread's: this one may not come back.
+      changed.signal();
       if (failure == null) {
         if (written) {
           peer.mend();

@@ -16,6 +16,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -244,5 +247,38 @@ class TransferQueueTest {
     assertThat(queue.add(work("b", 0))).contains("closing");
     assertThat(takeMany(9)).containsOnly("a");
     assertThat(queue.take()).isNull();
+  }
+
+  @Test
+  void eachTransferThatIsAddedFindsOneOfTheThreadsThatWait() throws Exception {
+    try (ExecutorService waiting = Executors.newFixedThreadPool(4)) {
+      List<Future<Work>> taken = new ArrayList<>();
+      for (int i = 0; i < 4; i++) {
+        taken.add(waiting.submit(this::take));
+      }
+      addMany("a", 2);
+      addMany("b", 2);
+      for (Future<Work> work : taken) {
+        assertThat(work.get(30, TimeUnit.SECONDS)).isNotNull();
+      }
+    }
+  }
+
+  @Test
+  void aTransferThatWaitsForAPlaceIsTakenByAThreadThatWaitsWhenThePlaceIsFree() throws Exception {
+    add("b");
+    addMany("a", 9);
+    List<Work> running = new ArrayList<>();
+    // Six of one of two decoders' at most: more wait for a place, with threads left.
+    for (int i = 0; i < 7; i++) {
+      running.add(take());
+    }
+    try (ExecutorService waiting = Executors.newSingleThreadExecutor()) {
+      Future<Work> next = waiting.submit(this::take);
+      for (Work work : running) {
+        queue.done(work, true, null);
+      }
+      assertThat(next.get(30, TimeUnit.SECONDS)).isNotNull();
+    }
   }
 }

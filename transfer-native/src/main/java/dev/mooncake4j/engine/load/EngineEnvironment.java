@@ -32,6 +32,15 @@ final class EngineEnvironment {
     // Releases before 0.3.13 open a connection for each descriptor unless told: a hundred times
     // slower in 0.3.12.
     put(linker, set, "MC_TCP_ENABLE_CONNECTION_POOL", "1");
+    // One copy at a time is under way on a lane, and the next one waits for its acknowledgement:
+    // more
+    // lanes keep the engine's one thread busy. The engine has 4, and takes at most 16.
+    if (linker.environment("MC_TCP_MAX_CONNECTIONS_PER_PEER") == null) {
+      // That is the older name of the same setting.
+      put(linker, set, "MC_TCP_LANES_PER_PEER", "16");
+    }
+    // Each slice of a large copy is a turn of the engine's event loop; the default is 64 KiB.
+    put(linker, set, "MC_TCP_SLICE_SIZE", "1048576");
     put(linker, set, "MC_LOG_LEVEL", "ERROR");
     if (ipv6) {
       put(linker, set, IPV6, "1");
