@@ -48,7 +48,8 @@ export VLLM_HOST_IP=127.0.0.1
 start() { # name, command...: sets "pid"
   local name=$1
   shift
-  "$@" >"$work/$name.out" 2>"$work/$name.log" &
+  : >"$work/$name.out" # there from now on: the process opens it when its turn comes
+  "$@" >>"$work/$name.out" 2>"$work/$name.log" &
   pid=$!
   pids+=("$pid")
 }
