@@ -290,6 +290,43 @@ class ProxyFaultTest {
     }
   }
 
+  @ParameterizedTest
+  @CsvSource({
+    "100-continue,100001,413,RequestTooLargeError,bytes=100000",
+    "a-reply,2,417,BadRequestError,expect=a-reply"
+  })
+  void aClientThatAsksFirstIsToldWhyNot(
+      String expect, int length, int status, String type, String why) throws Exception {
+    try (ProxyRig rig = new ProxyRig();
+        Socket socket = rig.connect()) {
+      String head =
+          "POST %s HTTP/1.1\r\nhost: x\r\nexpect: %s\r\ncontent-length: %d\r\n\r\n"
+              .formatted(COMPLETIONS, expect, length);
+      socket.getOutputStream().write(head.getBytes(StandardCharsets.UTF_8));
+      String all = new String(socket.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+      assertThat(all)
+          .startsWith("HTTP/1.1 " + status + " ")
+          .containsIgnoringCase("connection: close")
+          .contains(type)
+          .contains(why);
+    }
+  }
+
+  @Test
+  void aClientThatAsksFirstMaySendItsBody() throws Exception {
+    try (ProxyRig rig = new ProxyRig();
+        Socket socket = rig.connect()) {
+      String head =
+          "POST %s HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n"
+              .formatted(COMPLETIONS);
+      socket.getOutputStream().write(head.getBytes(StandardCharsets.UTF_8));
+      ProxyTest.readUntil(socket.getInputStream(), "HTTP/1.1 100 Continue\r\n\r\n");
+      socket.getOutputStream().write("{}".getBytes(StandardCharsets.UTF_8));
+      rig.decoder().take().respond(200, "{\"mine\":1}");
+      ProxyTest.readUntil(socket.getInputStream(), "{\"mine\":1}");
+    }
+  }
+
   @Test
   void otherPathsAndMethodsAreTold() throws Exception {
     try (ProxyRig rig = new ProxyRig()) {
