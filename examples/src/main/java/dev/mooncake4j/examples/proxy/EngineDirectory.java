@@ -47,6 +47,7 @@ final class EngineDirectory implements AutoCloseable {
     final Prefiller prefiller;
     final Semaphore wake = new Semaphore(0);
     final CountDownLatch asked = new CountDownLatch(1);
+    final Outage outage = new Outage(System::nanoTime);
     volatile Known known = new Known(Map.of(), "not asked yet");
 
     Entry(Prefiller prefiller) {
@@ -111,8 +112,9 @@ final class EngineDirectory implements AutoCloseable {
     if (!now.engines().equals(before.engines())) {
       LOG.info("prefill={} engines={}", entry.prefiller.url(), now.engines());
     }
-    if (now.engines().isEmpty() && !now.problem().equals(before.problem())) {
-      LOG.warn("prefill={} cannot be used: {}", entry.prefiller.url(), now.problem());
+    Outage.Notice notice = entry.outage.asked(now.engines().isEmpty() ? now.problem() : null);
+    if (notice != null) {
+      LOG.atLevel(notice.level()).log("prefill={} {}", entry.prefiller.url(), notice.text());
     }
   }
 
