@@ -37,7 +37,7 @@ import tools.jackson.databind.node.ObjectNode;
  *
  * <p>Runs on a thread of its own; {@link #stop} may be called from any.
  */
-final class Exchange implements Runnable {
+final class Exchange implements UnderWay {
   private static final Logger LOG = LoggerFactory.getLogger(Exchange.class);
 
   private static final int CHUNK_BYTES = 16 * 1024;
@@ -47,9 +47,6 @@ final class Exchange implements Runnable {
   static final String TRACEPARENT = "traceparent";
 
   private static final String EVENTS = "text/event-stream";
-
-  /** No status: the client is gone, and this is what the log says of it. */
-  private static final int CLIENT_GONE = 499;
 
   private final String path;
   private final byte[] body;
@@ -63,6 +60,7 @@ final class Exchange implements Runnable {
   private final Map<String, Object> told = new LinkedHashMap<>();
   private volatile @Nullable InputStream relayed;
   private volatile long prefillMillis = -1;
+  private volatile String outcome = "under way";
 
   /** What every exchange uses. */
   record Services(
@@ -86,17 +84,19 @@ final class Exchange implements Runnable {
     this.client = client;
   }
 
-  String requestId() {
+  @Override
+  public String requestId() {
     return requestId;
   }
 
-  /** The client has closed its connection. */
-  void clientGone() {
-    stop(new ProxyFailure(CLIENT_GONE, "the client is gone"));
+  /** How it ended, in a few words, as the log tells it. */
+  String outcome() {
+    return outcome;
   }
 
   /** Ends it, from any thread; both servers are told. The first reason stays. */
-  void stop(ProxyFailure why) {
+  @Override
+  public void stop(ProxyFailure why) {
     if (stopped.compareAndSet(null, why)) {
       answer.completeExceptionally(why);
       close(relayed);
@@ -108,10 +108,8 @@ final class Exchange implements Runnable {
     long began = System.nanoTime();
     told.put("request_id", requestId);
     told.put("path", path);
-    String outcome;
     try {
-      serve(began);
-      outcome = "ok";
+      outcome = serve(began) < 400 ? "ok" : "refused";
     } catch (ProxyFailure e) {
       told.put("status", e.status());
       outcome = String.valueOf(e.getMessage());
@@ -142,7 +140,8 @@ final class Exchange implements Runnable {
     LOG.info("{}outcome={}", line, outcome.replaceAll("\\p{Cntrl}", " "));
   }
 
-  private void serve(long began) throws ProxyFailure, IOException, InterruptedException {
+  /** Serves it; returns the status of the decoder's answer, which is the client's. */
+  private int serve(long began) throws ProxyFailure, IOException, InterruptedException {
     ObjectNode request = LegBodies.parse(body);
     PrefillTarget target = services.rotation().nextPrefill();
     URI decoder = services.rotation().nextDecode();
@@ -165,7 +164,9 @@ final class Exchange implements Runnable {
       CompletableFuture<Void> prefilled =
           prefill.handle((response, e) -> checkPrefill(target, response, e, began));
       decide(decoder, decode, prefilled);
-      relay(await(), decoder, began);
+      HttpResponse<InputStream> response = await();
+      relay(response, decoder, began);
+      return response.statusCode();
     } finally {
       cancel(prefill);
       cancel(decode);
@@ -273,7 +274,8 @@ final class Exchange implements Runnable {
       throws IOException, InterruptedException, ProxyFailure {
     told.put("status", response.statusCode());
     told.put("first_ms", millisSince(began));
-    long bytes = 0;
+    long length = response.headers().firstValueAsLong("content-length").orElse(-1);
+    AnswerProgress progress = new AnswerProgress(length, isEvents(response));
     try (InputStream in = response.body();
         IdleWatch watch = new IdleWatch(services.timeout(), () -> stop(idle(decoder)))) {
       relayed = in;
@@ -281,26 +283,31 @@ final class Exchange implements Runnable {
       client.begin(
           response.statusCode(),
           response.headers().firstValue("content-type").orElse(null),
-          response.headers().firstValueAsLong("content-length").orElse(-1),
+          length,
           requestId);
       byte[] buffer = new byte[CHUNK_BYTES];
       for (int n = in.read(buffer); n >= 0; n = in.read(buffer)) {
         client.write(buffer, n);
-        bytes += n;
+        progress.wrote(buffer, n);
         watch.progress();
       }
-      if (stopped.get() != null) {
+      if (stopped.get() == null) {
+        progress.upstreamEnded();
+      }
+      if (!progress.isComplete()) {
         throw new IOException("stopped");
       }
-      client.end();
     } catch (IOException e) {
-      if (isEvents(response)) {
-        tellInStream(decoder, e);
+      if (!progress.isComplete()) {
+        if (isEvents(response)) {
+          tellInStream(decoder, e);
+        }
+        throw e;
       }
-      throw e;
     } finally {
-      told.put("bytes", bytes);
+      told.put("bytes", progress.bytes());
     }
+    client.end();
   }
 
   /** The status is out: what went wrong is told as servers tell it within a stream. */
@@ -339,14 +346,15 @@ final class Exchange implements Runnable {
     return response.headers().firstValue("content-type").orElse("").startsWith(EVENTS);
   }
 
-  private static void cancel(CompletableFuture<HttpResponse<InputStream>> leg) {
+  /** Gives a request of ours up, in whatever state it is. */
+  static void cancel(CompletableFuture<HttpResponse<InputStream>> leg) {
     if (!leg.cancel(true) && !leg.isCompletedExceptionally()) {
       close(leg.join().body());
     }
   }
 
   /** Closes an answer's body: where it is not read to its end, its connection goes with it. */
-  private static void close(@Nullable InputStream in) {
+  static void close(@Nullable InputStream in) {
     if (in != null) {
       try {
         in.close();
