@@ -50,6 +50,15 @@ final class Backends implements AutoCloseable {
     return http.sendAsync(request.build(), HttpResponse.BodyHandlers.ofInputStream());
   }
 
+  /** Gets; the answer's body is read while it comes. */
+  CompletableFuture<HttpResponse<InputStream>> get(
+      URI server, String path, Map<String, String> headers) {
+    HttpRequest.Builder request =
+        HttpRequest.newBuilder(URI.create(server + path)).timeout(timeout).GET();
+    headers.forEach(request::header);
+    return http.sendAsync(request.build(), HttpResponse.BodyHandlers.ofInputStream());
+  }
+
   /** Why a server gave no answer, for the client: as the gateway that we are. */
   static ProxyFailure failure(String who, Throwable thrown) {
     Throwable cause =

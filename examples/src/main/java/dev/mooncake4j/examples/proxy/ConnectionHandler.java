@@ -33,6 +33,7 @@ final class ConnectionHandler extends SimpleChannelInboundHandler<FullHttpReques
   private static final Logger LOG = LoggerFactory.getLogger(ConnectionHandler.class);
 
   private static final Set<String> SERVED = Set.of("/v1/completions", "/v1/chat/completions");
+  private static final String MODELS = "/v1/models";
   private static final String HEALTH = "/health";
   private static final String TRACESTATE = "tracestate";
   private static final int MAX_PIPELINED = 8;
@@ -42,7 +43,7 @@ final class ConnectionHandler extends SimpleChannelInboundHandler<FullHttpReques
 
   private final ProxyServer server;
   private final Queue<FullHttpRequest> pipelined = new ArrayDeque<>();
-  private @Nullable Exchange current;
+  private @Nullable UnderWay current;
 
   ConnectionHandler(ProxyServer server) {
     this.server = server;
@@ -68,7 +69,22 @@ final class ConnectionHandler extends SimpleChannelInboundHandler<FullHttpReques
         answer(context, request, new ProxyFailure(405, "method=" + request.method() + ": POST it"));
         return;
       }
-      exchange(context, request, path);
+      start(
+          context,
+          new Exchange(
+              path,
+              ByteBufUtil.getBytes(request.content()),
+              passedOn(request),
+              server.services(),
+              answerTo(context, request)));
+    } else if (path.equals(MODELS)) {
+      if (!request.method().equals(HttpMethod.GET)) {
+        answer(context, request, new ProxyFailure(405, "method=" + request.method() + ": GET it"));
+        return;
+      }
+      start(
+          context,
+          new Lookup(path, passedOn(request), server.services(), answerTo(context, request)));
     } else if (path.equals(HEALTH) && request.method().equals(HttpMethod.GET)) {
       context.writeAndFlush(server.health());
     } else {
@@ -89,21 +105,18 @@ final class ConnectionHandler extends SimpleChannelInboundHandler<FullHttpReques
     context.writeAndFlush(NettyAnswer.response(failure));
   }
 
-  private void exchange(ChannelHandlerContext context, FullHttpRequest request, String path) {
-    Exchange exchange =
-        new Exchange(
-            path,
-            ByteBufUtil.getBytes(request.content()),
-            passedOn(request),
-            server.services(),
-            new NettyAnswer(
-                context.channel(),
-                request.protocolVersion().compareTo(HttpVersion.HTTP_1_1) >= 0,
-                server.services().timeout(),
-                server::isDraining));
-    current = exchange;
+  private NettyAnswer answerTo(ChannelHandlerContext context, FullHttpRequest request) {
+    return new NettyAnswer(
+        context.channel(),
+        request.protocolVersion().compareTo(HttpVersion.HTTP_1_1) >= 0,
+        server.services().timeout(),
+        server::isDraining);
+  }
+
+  private void start(ChannelHandlerContext context, UnderWay request) {
+    current = request;
     boolean started =
-        server.start(exchange, () -> context.executor().execute(() -> finished(context)));
+        server.start(request, () -> context.executor().execute(() -> finished(context)));
     if (!started) {
       current = null;
       refuse(context, ProxyServer.stopping());
@@ -160,7 +173,7 @@ final class ConnectionHandler extends SimpleChannelInboundHandler<FullHttpReques
 
   @Override
   public void channelInactive(ChannelHandlerContext context) {
-    Exchange exchange = current;
+    UnderWay exchange = current;
     if (exchange != null) {
       exchange.clientGone();
     }

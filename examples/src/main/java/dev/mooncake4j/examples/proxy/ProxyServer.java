@@ -57,7 +57,7 @@ final class ProxyServer implements AutoCloseable {
 
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition ended = lock.newCondition();
-  private final Set<Exchange> underWay = new HashSet<>();
+  private final Set<UnderWay> underWay = new HashSet<>();
   private volatile boolean draining;
   private @Nullable Channel listener;
 
@@ -163,7 +163,7 @@ final class ProxyServer implements AutoCloseable {
   }
 
   /** Runs an exchange on a thread of its own; {@code false} if none is begun any more. */
-  boolean start(Exchange exchange, Runnable onEnd) {
+  boolean start(UnderWay exchange, Runnable onEnd) {
     lock.lock();
     try {
       if (draining) {
@@ -187,7 +187,7 @@ final class ProxyServer implements AutoCloseable {
     return true;
   }
 
-  private void end(Exchange exchange) {
+  private void end(UnderWay exchange) {
     lock.lock();
     try {
       underWay.remove(exchange);
@@ -213,8 +213,8 @@ final class ProxyServer implements AutoCloseable {
   /** Takes no more requests, lets those under way end for a while, and ends the rest. */
   @Override
   public void close() {
-    List<Exchange> left = drain();
-    for (Exchange exchange : left) {
+    List<UnderWay> left = drain();
+    for (UnderWay exchange : left) {
       exchange.stop(stopping());
     }
     awaitEnds(TimeUnit.SECONDS.toNanos(CLOSE_SECONDS));
@@ -226,7 +226,7 @@ final class ProxyServer implements AutoCloseable {
     closed.countDown();
   }
 
-  private List<Exchange> drain() {
+  private List<UnderWay> drain() {
     lock.lock();
     try {
       draining = true;
@@ -242,7 +242,7 @@ final class ProxyServer implements AutoCloseable {
   }
 
   /** Waits for the requests under way; returns those that are left. */
-  private List<Exchange> awaitEnds(long nanos) {
+  private List<UnderWay> awaitEnds(long nanos) {
     lock.lock();
     try {
       long left = nanos;

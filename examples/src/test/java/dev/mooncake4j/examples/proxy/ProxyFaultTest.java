@@ -132,6 +132,25 @@ class ProxyFaultTest {
   }
 
   @Test
+  void aDecoderThatDoesNotSayWhichModelsThereAreIsTold() throws Exception {
+    try (ProxyRig rig = new ProxyRig()) {
+      Call call;
+      try (Socket socket = rig.connect()) {
+        socket
+            .getOutputStream()
+            .write("GET /v1/models HTTP/1.1\r\n\r\n".getBytes(StandardCharsets.UTF_8));
+        call = rig.decoder().take();
+      }
+      call.awaitGone();
+      rig.decoder().close();
+      HttpResponse<String> got = rig.get("/v1/models");
+      assertThat(got.statusCode()).isEqualTo(502);
+      assertThat(error(got).get("message").asString())
+          .startsWith("decode=" + rig.decoder().url() + " cannot be reached");
+    }
+  }
+
+  @Test
   void aClientThatLeavesBeforeTheAnswerHasBothGivenUp() throws Exception {
     try (ProxyRig rig = new ProxyRig()) {
       Call prefill;
@@ -330,7 +349,8 @@ class ProxyFaultTest {
   @Test
   void otherPathsAndMethodsAreTold() throws Exception {
     try (ProxyRig rig = new ProxyRig()) {
-      assertThat(rig.get("/v1/models").statusCode()).isEqualTo(404);
+      assertThat(rig.get("/v1/embeddings").statusCode()).isEqualTo(404);
+      assertThat(get(rig.post("/v1/models", "{}")).statusCode()).isEqualTo(405);
       assertThat(error(rig.get(COMPLETIONS)).get("type").asString())
           .isEqualTo("MethodNotAllowedError");
       assertThat(rig.get("/health").statusCode()).isEqualTo(200);

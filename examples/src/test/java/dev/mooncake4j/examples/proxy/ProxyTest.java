@@ -239,6 +239,27 @@ class ProxyTest {
   }
 
   @Test
+  void aDecoderIsAskedWhichModelsThereAre() throws Exception {
+    try (ProxyRig rig = new ProxyRig();
+        Socket socket = rig.connect()) {
+      String question = "GET /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: Bearer b\r\n\r\n";
+      String models = "{\"object\":\"list\",\"data\":[{\"id\":\"m\"}]}";
+      // Twice on one connection: it is free for the next request after an answer.
+      for (int i = 0; i < 2; i++) {
+        socket.getOutputStream().write(question.getBytes(StandardCharsets.UTF_8));
+        Call call = rig.decoder().take();
+        assertThat(call.line).isEqualTo("GET /v1/models HTTP/1.1");
+        assertThat(call.headers).containsEntry("authorization", "Bearer b");
+        call.respond(200, models);
+        assertThat(readUntil(socket.getInputStream(), models))
+            .startsWith("HTTP/1.1 200 ")
+            .containsIgnoringCase("content-type: application/json");
+      }
+      assertThat(rig.prefiller().isIdle()).isTrue();
+    }
+  }
+
+  @Test
   void aClientThatKnowsNoChunksReadsToTheConnectionsEnd() throws Exception {
     try (ProxyRig rig = new ProxyRig();
         Socket socket = rig.connect()) {
