@@ -125,9 +125,6 @@ public final class Doctor implements Callable<Integer> {
     machine.environment(environment);
     boolean rdma = machine.devices(environment);
     ConnectorConfig config = configuration(report);
-    if (config == null) {
-      return;
-    }
     SharedSecret secret = config.sharedSecret();
     NetworkChecks network = new NetworkChecks(report, secret, NetworkChecks.PATIENCE);
     network.host(config.host());
@@ -143,23 +140,43 @@ public final class Doctor implements Callable<Integer> {
     }
   }
 
-  /** What the server would have, or {@code null} if that cannot be used. */
-  private @Nullable ConnectorConfig configuration(Report report) {
+  /** Of the JSON, if there is one, the options and the environment. */
+  private ConnectorConfig build(@Nullable String json) {
+    ConnectorConfig.Builder builder = ConnectorConfig.builder().environment(environment);
+    if (json == null) {
+      builder.role(KvRole.BOTH);
+    } else {
+      builder.kvTransferConfig(json);
+    }
+    if (bootstrapPort != null) {
+      builder.bootstrapPort(bootstrapPort);
+    }
+    if (secretFile != null) {
+      builder.sharedSecretFile(secretFile);
+    }
+    return builder.build();
+  }
+
+  /** What the rest is looked at with where the server's configuration cannot be used. */
+  private ConnectorConfig substitute(Report report) {
+    if (kvTransferConfig != null) {
+      try {
+        ConnectorConfig config = build(null);
+        report.note("the rest is looked at without the --kv-transfer-config");
+        return config;
+      } catch (ConfigurationException e) {
+        // Told already, with all other problems.
+      }
+    }
+    report.note("the rest is looked at with the defaults, and without a shared secret");
+    return ConnectorConfig.builder().environment(Map.of()).role(KvRole.BOTH).build();
+  }
+
+  /** What the server would have, as far as that can be used. */
+  private ConnectorConfig configuration(Report report) {
     report.section("configuration");
     try {
-      ConnectorConfig.Builder builder = ConnectorConfig.builder().environment(environment);
-      if (kvTransferConfig == null) {
-        builder.role(KvRole.BOTH);
-      } else {
-        builder.kvTransferConfig(kvTransferConfig);
-      }
-      if (bootstrapPort != null) {
-        builder.bootstrapPort(bootstrapPort);
-      }
-      if (secretFile != null) {
-        builder.sharedSecretFile(secretFile);
-      }
-      ConnectorConfig config = builder.build();
+      ConnectorConfig config = build(kvTransferConfig);
       Map<String, Object> shown = new LinkedHashMap<>();
       shown.put("kv_role", config.role().configName());
       shown.put("mooncake_protocol", config.protocol());
@@ -174,7 +191,7 @@ public final class Doctor implements Callable<Integer> {
       return config;
     } catch (ConfigurationException e) {
       report.problem(String.valueOf(e.getMessage()), "correct each of these");
-      return null;
+      return substitute(report);
     }
   }
 }

@@ -84,10 +84,13 @@ final class NetworkChecks {
         report.ok("bootstrap_port=" + port + " is a bootstrap server's that runs");
         return true;
       }
+      String reason = String.valueOf(e.getMessage());
+      boolean taken = reason.startsWith("Address already in use");
       report.problem(
-          "bootstrap_port=" + port + " is taken: " + e.getMessage(),
-          "a prefiller here needs another: set VLLM_MOONCAKE_BOOTSTRAP_PORT, and the same in what"
-              + " routes to it; ss -ltnp shows who has this one");
+          "bootstrap_port=" + port + (taken ? " is taken" : " cannot be had: " + reason),
+          "a prefiller here needs another: set VLLM_MOONCAKE_BOOTSTRAP_PORT or its --bootstrap-port,"
+              + " and the same in what routes to it"
+              + (taken ? "; ss -ltnp shows who has this one" : ""));
       return false;
     }
   }
@@ -155,6 +158,13 @@ final class NetworkChecks {
   }
 
   private void unreachable(Throwable cause) {
+    if (cause instanceof BootstrapException wrong
+        && wrong.reason() == BootstrapException.Reason.ADDRESS) {
+      report.problem(
+          String.valueOf(wrong.getMessage()),
+          "nobody was asked: give --bootstrap http://HOST:PORT, with nothing behind the port");
+      return;
+    }
     String next =
         cause instanceof BootstrapException refused && refused.status() == UNAUTHORIZED
             ? "it asks for the shared secret: give its file with --secret-file"

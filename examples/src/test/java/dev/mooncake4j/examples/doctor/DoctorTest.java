@@ -159,8 +159,8 @@ class DoctorTest {
       closing = closeEach(other);
       assertThat(network(null).bootstrapPort(free)).isFalse();
       assertThat(told(1))
-          .contains("bootstrap_port=" + free + " is taken")
-          .contains("VLLM_MOONCAKE_BOOTSTRAP_PORT");
+          .contains("bootstrap_port=" + free + " is taken\n")
+          .contains("VLLM_MOONCAKE_BOOTSTRAP_PORT or its --bootstrap-port");
     }
     closing.join();
     assertThat(network(null).bootstrapPort(free)).isFalse();
@@ -250,7 +250,12 @@ class DoctorTest {
     network(null).bootstrap("http://127.0.0.1:" + gone);
     assertThat(told(3)).contains("GET /query failed").contains("firewalls");
     network(null).bootstrap("127.0.0.1:8998");
-    assertThat(told(4)).contains("http");
+    network(null).bootstrap("htp:/x");
+    network(null).bootstrap("http://127.0.0.1:8998/query");
+    String told = told(6);
+    assertThat(told.lines().filter(line -> line.contains("give --bootstrap http://HOST:PORT")))
+        .hasSize(3);
+    assertThat(told.lines().filter(line -> line.contains("GET /query failed"))).hasSize(2);
   }
 
   @Test
@@ -330,6 +335,26 @@ class DoctorTest {
   // ---- the whole
 
   @Test
+  void aJsonThatIsWrongHidesNothingElse() {
+    StringWriter out = new StringWriter();
+    int code =
+        Doctor.commandLine(Map.of("VLLM_HOST_IP", "127.0.0.1"))
+            .setOut(new PrintWriter(out))
+            .execute(
+                "--loopback-mib=0",
+                "--bootstrap-port=0",
+                "--bootstrap=htp:/x",
+                "--kv-transfer-config={\"kv_role\":\"kv_nobody\"}");
+    assertThat(out.toString())
+        .contains("kv_nobody")
+        .contains("without the --kv-transfer-config")
+        .contains("advertised=127.0.0.1")
+        .contains("bootstrap_port=0")
+        .contains("htp:/x");
+    assertThat(code).isEqualTo(1);
+  }
+
+  @Test
   void aConfigurationThatIsWrongEndsItWithOneAndNoSecret() {
     StringWriter out = new StringWriter();
     int code =
@@ -340,6 +365,8 @@ class DoctorTest {
     assertThat(out.toString())
         .contains("PROBLEM  ")
         .contains("VLLM_MOONCAKE_BOOTSTRAP_PORT=many is not a port")
+        .contains("with the defaults")
+        .contains("bootstrap_port=8998")
         .doesNotContain("short\n")
         .doesNotContain("=short");
     assertThat(out.toString().lines().toList().getLast()).startsWith("doctor: problems=");
