@@ -15,10 +15,10 @@ import java.util.Optional;
 final class JlamaModel implements LanguageModel {
   private final AbstractModel model;
   private final Tokenizer tokenizer;
-  private final Path pages;
+  private final PageFolder pages;
   private final AbstractTensor<?, ?> logits;
 
-  private JlamaModel(AbstractModel model, Path pages) {
+  private JlamaModel(AbstractModel model, PageFolder pages) {
     this.model = model;
     this.tokenizer = model.getTokenizer();
     this.pages = pages;
@@ -35,14 +35,13 @@ final class JlamaModel implements LanguageModel {
     if (!Files.isRegularFile(folder.resolve("config.json"))) {
       throw new IOException("model=" + folder + " has no config.json: scripts/model.sh makes one");
     }
-    Path pages = Files.createTempDirectory("jlama-pages");
-    pages.toFile().deleteOnExit();
+    PageFolder pages = PageFolder.create(Path.of(System.getProperty("java.io.tmpdir")));
     try {
       // Single floats all through: with BF16 as working type this model talks nonsense.
       AbstractModel model =
           ModelSupport.loadModel(
               folder.toFile(),
-              pages.toFile(),
+              pages.path().toFile(),
               DType.F32,
               DType.F32,
               Optional.empty(),
@@ -112,7 +111,7 @@ final class JlamaModel implements LanguageModel {
   }
 
   /** Where Jlama makes the files behind its pages. */
-  Path pages() {
+  PageFolder pages() {
     return pages;
   }
 

@@ -2,12 +2,7 @@ package dev.mooncake4j.examples.jlama.server;
 
 import com.github.tjake.jlama.tensor.AbstractTensor;
 import com.github.tjake.jlama.tensor.KvBufferCache;
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.DirectoryStream;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Optional;
 import java.util.UUID;
@@ -27,10 +22,9 @@ final class JlamaSession implements LanguageModel.Session {
     this.model = model;
     this.layers = model.layers();
     this.buffer = new KvBufferCache(model.model()).getKvBuffer(UUID.randomUUID());
-    touchPage(0);
+    model.pages().whileThere(() -> touchPage(0));
     this.pageTokens = buffer.getKeyTensorsUptoPosition(0, 0)[0].shape().first();
     pagesReady = 1;
-    unlinkPages();
   }
 
   @Override
@@ -112,29 +106,20 @@ final class JlamaSession implements LanguageModel.Session {
     if (needed <= pagesReady) {
       return;
     }
-    for (int page = pagesReady; page < needed; page++) {
-      touchPage(page * pageTokens);
-    }
+    model
+        .pages()
+        .whileThere(
+            () -> {
+              for (int page = pagesReady; page < needed; page++) {
+                touchPage(page * pageTokens);
+              }
+            });
     pagesReady = needed;
-    unlinkPages();
   }
 
   private void touchPage(int position) {
     for (int layer = 0; layer < layers; layer++) {
       buffer.getKeyTensorForPosition(layer, position);
-    }
-  }
-
-  /**
-   * A mapped file needs no name, and one without a name is gone with the process however it ends.
-   */
-  private void unlinkPages() {
-    try (DirectoryStream<Path> files = Files.newDirectoryStream(model.pages())) {
-      for (Path file : files) {
-        Files.delete(file);
-      }
-    } catch (IOException e) {
-      throw new UncheckedIOException("the pages in folder=" + model.pages() + " cannot be made", e);
     }
   }
 }
