@@ -197,7 +197,8 @@ public final class JlamaDemo implements Callable<Integer> {
             "--kv-transfer-config",
             "{\"kv_connector\":\"MooncakeConnector\",\"engine_id\":\"demo-"
                 + name
-                + "\",\"kv_connector_extra_config\":{\"mooncake_protocol\":\"tcp\"}}",
+                + "\",\"kv_connector_extra_config\":"
+                + "{\"mooncake_protocol\":\"tcp\",\"kv_lease_duration\":30}}",
             "--allow-unfetched"));
   }
 

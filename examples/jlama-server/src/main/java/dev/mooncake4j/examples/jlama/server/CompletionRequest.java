@@ -167,6 +167,20 @@ record CompletionRequest(
     }
   }
 
+  /**
+   * The transfer that a body asks for which may be wrong in everything else; none where that cannot
+   * be read.
+   */
+  static KvTransferParams transferOf(byte[] body) {
+    try {
+      return JsonMapper.shared().readTree(body) instanceof ObjectNode object
+          ? transfer(object)
+          : GenerationRequest.NO_TRANSFER;
+    } catch (JacksonException | BadRequest e) {
+      return GenerationRequest.NO_TRANSFER;
+    }
+  }
+
   private static @Nullable String text(ObjectNode body, String name) throws BadRequest {
     JsonNode value = body.get(name);
     if (value == null || value.isNull()) {

@@ -1,5 +1,7 @@
 package dev.mooncake4j.examples.jlama.server;
 
+import dev.mooncake4j.connector.KvRequest;
+import dev.mooncake4j.connector.KvTransferParams;
 import io.netty.channel.Channel;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
@@ -25,10 +27,38 @@ record CompletionService(
    * milliseconds, for the tokens of the prompt.
    *
    * @param clientId the client's id for it, which stands in ours
+   * @throws BadRequest if it is refused; a prefiller that it names is told to keep nothing for it
    */
   String begin(Channel channel, byte[] body, @Nullable String clientId, Runnable onEnd)
       throws BadRequest {
-    CompletionRequest request = CompletionRequest.parse(body, model::encode);
+    // The number keeps apart two requests under one id of the client's.
+    String id = "cmpl-" + (clientId == null ? "" : clientId + "-") + NUMBER.incrementAndGet();
+    CompletionRequest request;
+    try {
+      request = CompletionRequest.parse(body, model::encode);
+      check(request);
+    } catch (BadRequest refused) {
+      KvTransferParams transfer = CompletionRequest.transferOf(body);
+      if (transfer.doRemotePrefill()) {
+        engine.refused(new KvRequest(id, 0, transfer));
+      }
+      throw refused;
+    }
+    engine.submit(
+        new GenerationRequest(
+            id,
+            request.prompt(),
+            request.maxTokens(),
+            request.minTokens(),
+            request.ignoreEnd(),
+            request.cacheSalt(),
+            request.transfer(),
+            request.leaveUnfetched()),
+        new CompletionAnswer(channel, request, id, modelName, model, onEnd));
+    return id;
+  }
+
+  private void check(CompletionRequest request) throws BadRequest {
     if (request.model() != null && !request.model().equals(modelName)) {
       throw new BadRequest(
           404, "model=" + request.model() + " is not served here: " + modelName + " is");
@@ -53,19 +83,5 @@ record CompletionService(
               + engine.maxTokens()
               + " together: give fewer, or start the server with more --blocks");
     }
-    // The number keeps apart two requests under one id of the client's.
-    String id = "cmpl-" + (clientId == null ? "" : clientId + "-") + NUMBER.incrementAndGet();
-    engine.submit(
-        new GenerationRequest(
-            id,
-            request.prompt(),
-            request.maxTokens(),
-            request.minTokens(),
-            request.ignoreEnd(),
-            request.cacheSalt(),
-            request.transfer(),
-            request.leaveUnfetched()),
-        new CompletionAnswer(channel, request, id, modelName, model, onEnd));
-    return id;
   }
 }

@@ -3,6 +3,7 @@ package dev.mooncake4j.examples.jlama.server;
 import dev.mooncake4j.connector.BlockIds;
 import dev.mooncake4j.connector.Failure;
 import dev.mooncake4j.connector.FinishReason;
+import dev.mooncake4j.connector.KvRequest;
 import dev.mooncake4j.connector.StepResult;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -95,6 +96,18 @@ final class Engine implements AutoCloseable {
         () -> {
           link.arrived(generation.kvRequest());
           waiting.add(generation);
+        });
+  }
+
+  /**
+   * A request was refused before it got here: its prefiller is told that nobody will fetch the
+   * blocks. From any thread.
+   */
+  void refused(KvRequest request) {
+    post(
+        () -> {
+          link.arrived(request);
+          link.finished(request, BlockIds.none(), FinishReason.ABORTED);
         });
   }
 

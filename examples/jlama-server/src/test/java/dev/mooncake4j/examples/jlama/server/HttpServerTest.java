@@ -3,7 +3,9 @@ package dev.mooncake4j.examples.jlama.server;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.mooncake4j.connector.BlockIds;
 import dev.mooncake4j.connector.FinishReason;
+import dev.mooncake4j.connector.KvRequest;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.net.InetAddress;
@@ -20,6 +22,8 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
@@ -149,6 +153,30 @@ class HttpServerTest {
     assertThat(post("{'prompt': 'a', 'max_tokens': 300}").body()).contains("--blocks");
     assertThat(post("{'prompt': 'a', 'leave_kv_unfetched': true}").statusCode()).isEqualTo(400);
     assertThat(post("no json").body()).contains("not JSON");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "'prompt': 'a', 'temperature': 1",
+        "'prompt': 'a', 'max_tokens': 300",
+        "'prompt': 'a', 'model': 'other'",
+        "'prompt': 5",
+        "'prompt': [-1]"
+      })
+  void thePrefillerOfOneThatIsRefusedKeepsNothingForIt(String wrong) throws Exception {
+    String transfer = ", 'kv_transfer_params': {'transfer_id': 'x', 'remote_engine_id': 'p',";
+    // One that asks for nothing from there, and one that cannot be read, are not its business.
+    post("{" + wrong + transfer + " 'do_remote_decode': true}}");
+    post("{" + wrong + ", 'kv_transfer_params': 5}");
+    assertThat(post("{" + wrong + transfer + " 'do_remote_prefill': true}}").statusCode())
+        .isGreaterThanOrEqualTo(400);
+    KvRequest arrived = link.nextArrival();
+    assertThat(arrived.transferParams().transferId()).isEqualTo("x");
+    assertThat(arrived.transferParams().doRemotePrefill()).isTrue();
+    assertThat(link.nextEnd())
+        .isEqualTo(
+            new ScriptedLink.End(arrived.requestId(), BlockIds.none(), FinishReason.ABORTED));
   }
 
   @Test

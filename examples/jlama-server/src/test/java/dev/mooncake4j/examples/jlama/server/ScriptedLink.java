@@ -22,6 +22,7 @@ final class ScriptedLink implements KvLink {
   /** A request that is over. */
   record End(String requestId, BlockIds blocks, FinishReason reason) {}
 
+  final BlockingQueue<KvRequest> arrivals = new LinkedBlockingQueue<>();
   final BlockingQueue<Pull> pulls = new LinkedBlockingQueue<>();
   final BlockingQueue<End> ends = new LinkedBlockingQueue<>();
   private final BlockingQueue<StepResult> results = new LinkedBlockingQueue<>();
@@ -78,6 +79,14 @@ final class ScriptedLink implements KvLink {
         quiet);
   }
 
+  KvRequest nextArrival() throws InterruptedException {
+    KvRequest arrival = arrivals.poll(20, TimeUnit.SECONDS);
+    if (arrival == null) {
+      throw new AssertionError("no request has arrived");
+    }
+    return arrival;
+  }
+
   Pull nextPull() throws InterruptedException {
     Pull pull = pulls.poll(20, TimeUnit.SECONDS);
     if (pull == null) {
@@ -95,7 +104,9 @@ final class ScriptedLink implements KvLink {
   }
 
   @Override
-  public void arrived(KvRequest request) {}
+  public void arrived(KvRequest request) {
+    arrivals.add(request);
+  }
 
   @Override
   public int loadableTokens(KvRequest request, int computedTokens) {
