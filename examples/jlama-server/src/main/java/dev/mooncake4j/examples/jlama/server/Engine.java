@@ -26,6 +26,10 @@ import org.slf4j.LoggerFactory;
  * session of the model's, then ready, then running, and then over; the blocks of one that is over
  * may be held for its transfer. It gets all blocks that it may ever need when it leaves the queue,
  * so that none has to be taken back from it.
+ *
+ * <p>Longer than other classes, since a request's way is one thread's work from its queue to its
+ * end, and is easier to follow in one place; what has a state of its own is elsewhere ({@link
+ * BlockManager}, {@link KeptBlocks}, {@link Generation}).
  */
 final class Engine implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Engine.class);
@@ -175,6 +179,9 @@ final class Engine implements AutoCloseable {
       observer.prefixCache(next.promptTokens(), next.computed());
       int loadable =
           next.isLocalOnly() ? 0 : link.loadableTokens(next.kvRequest(), next.computed());
+      if (!next.isLocalOnly() && link.isConnected()) {
+        observer.externalPrefixCache(next.promptTokens() - next.computed());
+      }
       if (loadable == 0) {
         if (!next.isLocalOnly()) {
           link.allocated(next.kvRequest(), BlockIds.none(), 0);
@@ -289,7 +296,6 @@ final class Engine implements AutoCloseable {
 
   private void prefill(Generation generation) {
     int to = Math.min(generation.promptTokens(), generation.computed() + PREFILL_TOKENS);
-    observer.prompt(to - generation.computed());
     boolean last = to == generation.promptTokens();
     if (last) {
       prefilling = null;
@@ -325,6 +331,9 @@ final class Engine implements AutoCloseable {
   }
 
   private void answer(Generation generation, int token) {
+    if (generation.answerTokens() == 0) {
+      observer.prompt(generation.promptTokens());
+    }
     generation.append(token);
     observer.generated();
     GenerationRequest request = generation.request();

@@ -11,10 +11,13 @@ interface EngineObserver {
   /** A prompt was looked for in the prefix cache. */
   default void prefixCache(int promptTokens, int foundTokens) {}
 
+  /** Of a prompt so many tokens were not found here, and the connector was asked for them. */
+  default void externalPrefixCache(int tokens) {}
+
   /** A prompt's KV was fetched. */
   default void fetched(int tokens) {}
 
-  /** Tokens of a prompt were computed. */
+  /** A prompt of so many tokens, wherever its KV is from, has its first token of an answer. */
   default void prompt(int tokens) {}
 
   /** A token of an answer was made. */

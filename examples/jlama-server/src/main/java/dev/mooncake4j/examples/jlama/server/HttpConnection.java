@@ -68,7 +68,9 @@ final class HttpConnection extends SimpleChannelInboundHandler<FullHttpRequest> 
                   200, "text/plain; version=0.0.4; charset=utf-8", service.metrics().get()));
         }
         case "/health" -> {
-          require(request, HttpMethod.GET);
+          if (!request.method().equals(HttpMethod.HEAD)) {
+            require(request, HttpMethod.GET);
+          }
           boolean healthy = service.engine().isHealthy();
           context.writeAndFlush(HttpAnswers.text(healthy ? 200 : 503, "text/plain", ""));
         }

@@ -11,6 +11,11 @@ interface KvLink {
   KvLink NONE =
       new KvLink() {
         @Override
+        public boolean isConnected() {
+          return false;
+        }
+
+        @Override
         public void arrived(KvRequest request) {}
 
         @Override
@@ -34,6 +39,11 @@ interface KvLink {
           return StepResult.empty();
         }
       };
+
+  /** Whether there is a connector. */
+  default boolean isConnected() {
+    return true;
+  }
 
   /** A request is queued. */
   void arrived(KvRequest request);

@@ -9,6 +9,7 @@ import io.micrometer.core.instrument.Tags;
 final class ServerMeters implements EngineObserver {
   private final Counter prefixQueries;
   private final Counter prefixHits;
+  private final Counter externalQueries;
   private final Counter fetchedTokens;
   private final Counter promptTokens;
   private final Counter generatedTokens;
@@ -23,6 +24,7 @@ final class ServerMeters implements EngineObserver {
     Gauge.builder("vllm:kv_cache_usage_perc", () -> cacheUsage).tags(tags).register(registry);
     prefixQueries = registry.counter("vllm:prefix_cache_queries", tags);
     prefixHits = registry.counter("vllm:prefix_cache_hits", tags);
+    externalQueries = registry.counter("vllm:external_prefix_cache_queries", tags);
     fetchedTokens = registry.counter("vllm:external_prefix_cache_hits", tags);
     promptTokens = registry.counter("vllm:prompt_tokens", tags);
     generatedTokens = registry.counter("vllm:generation_tokens", tags);
@@ -39,6 +41,11 @@ final class ServerMeters implements EngineObserver {
   public void prefixCache(int prompt, int found) {
     prefixQueries.increment(prompt);
     prefixHits.increment(found);
+  }
+
+  @Override
+  public void externalPrefixCache(int tokens) {
+    externalQueries.increment(tokens);
   }
 
   @Override

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.awaitility.Awaitility;
 import org.jspecify.annotations.Nullable;
@@ -32,6 +33,18 @@ class EngineTest {
     volatile int waiting;
     volatile int running;
     volatile double usage;
+    final AtomicInteger promptTokens = new AtomicInteger();
+    final AtomicInteger externalQueries = new AtomicInteger();
+
+    @Override
+    public void prompt(int tokens) {
+      promptTokens.addAndGet(tokens);
+    }
+
+    @Override
+    public void externalPrefixCache(int tokens) {
+      externalQueries.addAndGet(tokens);
+    }
 
     @Override
     public void load(int waitingRequests, int runningRequests, double cacheUsage) {
@@ -209,6 +222,17 @@ class EngineTest {
     link.report(ScriptedLink.received("d"));
     heard.awaitEnd();
     assertThat(heard.tokens).isEqualTo(expected(prompt, 4));
+    // As vLLM counts: whole prompts, wherever their KV is from, and of each what was not here.
+    assertThat(load.promptTokens).hasValue(33 + 50);
+    assertThat(load.externalQueries).hasValue(33 + 50 - 32);
+  }
+
+  @Test
+  void withoutAConnectorNobodyElseIsAsked() throws Exception {
+    engine.start(KvLink.NONE);
+    submit(local("a", prompt(Engine.PREFILL_TOKENS + 50, 1), 2)).awaitEnd();
+    assertThat(load.externalQueries).hasValue(0);
+    assertThat(load.promptTokens).hasValue(Engine.PREFILL_TOKENS + 50);
   }
 
   @Test

@@ -80,6 +80,12 @@ class HttpServerTest {
     return client.send(to(path).build(), HttpResponse.BodyHandlers.ofString());
   }
 
+  private int head(String path) throws Exception {
+    return client
+        .send(to(path).HEAD().build(), HttpResponse.BodyHandlers.discarding())
+        .statusCode();
+  }
+
   private static String text(int... answer) {
     return Arrays.stream(answer).mapToObj(Integer::toString).collect(Collectors.joining());
   }
@@ -143,8 +149,10 @@ class HttpServerTest {
     assertThat(get("/health").statusCode()).isEqualTo(200);
     assertThat(get("/v1/completions").statusCode()).isEqualTo(405);
     assertThat(get("/other").statusCode()).isEqualTo(404);
+    assertThat(head("/health")).isEqualTo(200);
     engine.close();
     assertThat(get("/health").statusCode()).isEqualTo(503);
+    assertThat(head("/health")).isEqualTo(503);
   }
 
   @Test
