@@ -39,6 +39,8 @@ import org.jspecify.annotations.Nullable;
  * @param kvCacheFingerprint names the model and the type of its KV, or {@code null}; two sides that
  *     both have one and differ refuse each other
  * @param integrityCheck whether a decoder asks for a digest of what was sent, and compares it
+ * @param sendWhilePrefill whether a prefiller writes blocks while their prefill still goes on, as
+ *     its server tells which are finished
  * @param bootstrapPort port of the bootstrap server, 0 for any free one
  * @param connectorTimeout for each HTTP request to a bootstrap server
  * @param abortRequestTimeout after which blocks that nobody fetched are released, and that a pull
@@ -65,6 +67,7 @@ public record ConnectorConfig(
     List<String> peerAllowedHosts,
     @Nullable String kvCacheFingerprint,
     boolean integrityCheck,
+    boolean sendWhilePrefill,
     int bootstrapPort,
     Duration connectorTimeout,
     Duration abortRequestTimeout,
@@ -160,6 +163,7 @@ public record ConnectorConfig(
     private @Nullable List<String> peerAllowedHosts;
     private @Nullable String kvCacheFingerprint;
     private @Nullable Boolean integrityCheck;
+    private @Nullable Boolean sendWhilePrefill;
     private @Nullable Integer bootstrapPort;
     private @Nullable Duration connectorTimeout;
     private @Nullable Duration abortRequestTimeout;
@@ -324,6 +328,17 @@ public record ConnectorConfig(
       return this;
     }
 
+    /**
+     * {@code send_while_prefill}: whether a prefiller writes blocks to a decoder that waits as soon
+     * as {@link KvScheduler#onPrefillProgress} says that they are finished, instead of all after
+     * the prefill. The server keeps the blocks of an aborted prefill then until it is told ({@link
+     * KvScheduler#onRequestFinished}). No other setting of the decoder's is needed. Default false.
+     */
+    public Builder sendWhilePrefill(boolean send) {
+      this.sendWhilePrefill = send;
+      return this;
+    }
+
     /** {@code VLLM_MOONCAKE_BOOTSTRAP_PORT}: 0 (any free one) to 65535; default 8998. */
     public Builder bootstrapPort(int port) {
       range("bootstrap_port", port, 0, 65535);
@@ -439,6 +454,7 @@ public record ConnectorConfig(
           or(peerAllowedHosts, or(low.peerAllowedHosts, List.of())),
           kvCacheFingerprint != null ? kvCacheFingerprint : low.kvCacheFingerprint,
           or(integrityCheck, or(low.integrityCheck, false)),
+          or(sendWhilePrefill, or(low.sendWhilePrefill, false)),
           or(bootstrapPort, or(low.bootstrapPort, env.bootstrapPort())),
           or(connectorTimeout, env.connectorTimeout()),
           or(abortRequestTimeout, env.abortRequestTimeout()),

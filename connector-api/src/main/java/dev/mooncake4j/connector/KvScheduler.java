@@ -41,6 +41,34 @@ public interface KvScheduler {
    */
   void onBlocksAllocated(KvRequest request, BlockIds blocks, int externalTokens);
 
+  /**
+   * Prefiller: a part of a prompt is computed and the prefill goes on. With {@code
+   * send_while_prefill} ({@link ConnectorConfig#sendWhilePrefill()}) the finished blocks may be
+   * written to a decoder that waits; without it, and for a request without a transfer, this does
+   * nothing.
+   *
+   * <p>To be called after each chunk, from the first, before the step that follows is built; a
+   * chunk that is not told is made up for by the next call or by {@link #onRequestFinished}. How
+   * many blocks the prompt will have follows from {@link KvRequest#promptTokens()} and {@link
+   * KvCacheGroup#blockTokens()}. A block is finished when all its tokens are: the last one, where
+   * the prompt fills it in part, goes with the end. So do groups whose blocks change until then:
+   * sliding windows and states.
+   *
+   * <p>From the call on until {@link #onRequestFinished} the finished blocks stay as they are. A
+   * prefill that loses them and begins anew (preempted, computed again) is told at once with {@code
+   * finishedTokens} 0: what was written before is written again. A write that is under way may
+   * still read the old blocks then; what it reads is overwritten, or discarded with the request. A
+   * server that must not have even that gives the request up instead ({@link FinishReason#ABORTED})
+   * and keeps the blocks until it is told.
+   *
+   * @param request the request
+   * @param blocks its blocks so far, all groups; those behind the finished ones need not be there
+   * @param finishedTokens how many tokens from the prompt's first on are in the blocks, those found
+   *     in the prefix cache included; 0 to the prompt's length
+   * @throws IllegalArgumentException if there are more tokens than the prompt or the blocks have
+   */
+  default void onPrefillProgress(KvRequest request, BlockIds blocks, int finishedTokens) {}
+
   /** All that has come up since the last call, for every worker; forgotten here afterwards. */
   StepPlan buildStep();
 
@@ -48,9 +76,11 @@ public interface KvScheduler {
    * The server is done with a request.
    *
    * <p>Prefiller: with KV ({@link FinishReason#hasKv()}) and blocks, they are kept and marked
-   * ready; otherwise the transfer is cancelled and a waiting decoder is told. Decoder: a request
-   * that is given up before its blocks are allocated releases the prefiller's; one whose pull is
-   * under way keeps its blocks until the worker reports it.
+   * ready; otherwise the transfer is cancelled and a waiting decoder is told. Blocks that were told
+   * as finished by {@link #onPrefillProgress} may be being written: then they are kept also where
+   * the transfer is cancelled, and named as sent when no write reads them. Decoder: a request that
+   * is given up before its blocks are allocated releases the prefiller's; one whose pull is under
+   * way keeps its blocks until the worker reports it.
    *
    * @param request the request
    * @param blocks all its blocks

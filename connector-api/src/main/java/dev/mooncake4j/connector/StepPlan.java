@@ -15,6 +15,7 @@ import org.jspecify.annotations.Nullable;
  * @param announcements prefiller: transfers whose prefill has begun
  * @param ready prefiller: transfers whose prefill has ended, with their blocks
  * @param cancelledSends prefiller: transfers whose prefill was given up
+ * @param progress prefiller: what is finished of prefills that go on
  */
 public record StepPlan(
     List<Arrival> arrivals,
@@ -22,7 +23,8 @@ public record StepPlan(
     List<String> cancelledPulls,
     List<Announcement> announcements,
     List<Ready> ready,
-    List<CancelledSend> cancelledSends)
+    List<CancelledSend> cancelledSends,
+    List<Progress> progress)
     implements Serializable {
 
   private static final StepPlan EMPTY =
@@ -36,6 +38,18 @@ public record StepPlan(
     announcements = List.copyOf(announcements);
     ready = List.copyOf(ready);
     cancelledSends = List.copyOf(cancelledSends);
+    progress = List.copyOf(progress);
+  }
+
+  /** A plan without progress of prefills that go on. */
+  public StepPlan(
+      List<Arrival> arrivals,
+      List<Pull> pulls,
+      List<String> cancelledPulls,
+      List<Announcement> announcements,
+      List<Ready> ready,
+      List<CancelledSend> cancelledSends) {
+    this(arrivals, pulls, cancelledPulls, announcements, ready, cancelledSends, List.of());
   }
 
   /** Nothing to do. */
@@ -122,7 +136,57 @@ public record StepPlan(
    * @param requestId the prefiller's request id
    * @param transferId the transfer's id
    * @param reason why, for the decoder
+   * @param blocksKept whether the server keeps the blocks, since they may be being written: each
+   *     worker names the request in {@link StepResult#sent()} when none of them is any more
    */
-  public record CancelledSend(String requestId, String transferId, String reason)
-      implements Serializable {}
+  public record CancelledSend(
+      String requestId, String transferId, String reason, boolean blocksKept)
+      implements Serializable {
+
+    /** A prefill whose blocks the server has taken back already. */
+    public CancelledSend(String requestId, String transferId, String reason) {
+      this(requestId, transferId, reason, false);
+    }
+  }
+
+  /**
+   * A prefill goes on, and so many of its blocks are finished that they may be written already.
+   *
+   * <p>Each tells all that is finished, not what has come since the last. A group of which nothing
+   * is to be written before {@link Ready} has no finished blocks here and a total of 0.
+   *
+   * @param requestId the prefiller's request id
+   * @param transferId the transfer's id
+   * @param restarts how often the prefill has begun anew: with another number than before nothing
+   *     that was finished before counts
+   * @param finished the finished blocks of each group, from the prompt's first on
+   * @param totals how many blocks of each group the whole prompt will have
+   */
+  public record Progress(
+      String requestId, String transferId, int restarts, BlockIds finished, List<Integer> totals)
+      implements Serializable {
+
+    /** Copies the list and checks that no group has more than its total. */
+    public Progress {
+      totals = List.copyOf(totals);
+      if (totals.size() != finished.groupCount()) {
+        throw new IllegalArgumentException(
+            "totals="
+                + totals.size()
+                + " are not as many as finished groups="
+                + finished.groupCount());
+      }
+      for (int g = 0; g < totals.size(); g++) {
+        if (finished.size(g) > totals.get(g)) {
+          throw new IllegalArgumentException(
+              "group="
+                  + g
+                  + " has finished blocks="
+                  + finished.size(g)
+                  + " of total="
+                  + totals.get(g));
+        }
+      }
+    }
+  }
 }

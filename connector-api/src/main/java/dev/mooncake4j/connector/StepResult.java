@@ -94,7 +94,8 @@ public record StepResult(
 
   /**
    * A prefiller's request whose blocks may be freed. Reported once the request was in a plan's
-   * {@link StepPlan#ready()}, never before, also where the transfer was let go earlier.
+   * {@link StepPlan#ready()}, or in its {@link StepPlan#cancelledSends()} with the blocks kept,
+   * never before, also where the transfer was let go earlier.
    *
    * @param requestId the prefiller's request id
    * @param transferId the transfer's id

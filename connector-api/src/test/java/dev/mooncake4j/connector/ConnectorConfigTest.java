@@ -77,6 +77,7 @@ class ConnectorConfigTest {
             .peerAllowedHosts(List.of("10.0.0.0/8"))
             .kvCacheFingerprint("Qwen bf16")
             .integrityCheck(true)
+            .sendWhilePrefill(true)
             .bootstrapPort(0)
             .connectorTimeout(Duration.ofMillis(1))
             .abortRequestTimeout(Duration.ofDays(1))
@@ -102,6 +103,7 @@ class ConnectorConfigTest {
                 List.of("a", "*.b"),
                 List.of("10.0.0.0/8"),
                 "Qwen bf16",
+                true,
                 true,
                 0,
                 Duration.ofMillis(1),
@@ -314,6 +316,7 @@ class ConnectorConfigTest {
             devices,
             devices,
             null,
+            false,
             false,
             1,
             config.connectorTimeout(),

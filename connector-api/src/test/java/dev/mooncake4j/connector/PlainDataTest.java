@@ -27,7 +27,10 @@ class PlainDataTest {
           List.of("r4"),
           List.of(new StepPlan.Announcement("r5", "t5", TRACE)),
           List.of(new StepPlan.Ready("r6", "t6", BLOCKS)),
-          List.of(new StepPlan.CancelledSend("r7", "t7", "aborted")));
+          List.of(
+              new StepPlan.CancelledSend("r7", "t7", "aborted"),
+              new StepPlan.CancelledSend("r8", "t8", "aborted", true)),
+          List.of(new StepPlan.Progress("r9", "t9", 1, BLOCKS, List.of(4, 0))));
 
   private static final StepResult RESULT =
       new StepResult(
@@ -94,7 +97,9 @@ class PlainDataTest {
                 List.of(), List.of(), List.of(), PLAN.announcements(), List.of(), List.of()),
             new StepPlan(List.of(), List.of(), List.of(), List.of(), PLAN.ready(), List.of()),
             new StepPlan(
-                List.of(), List.of(), List.of(), List.of(), List.of(), PLAN.cancelledSends()));
+                List.of(), List.of(), List.of(), List.of(), List.of(), PLAN.cancelledSends()),
+            new StepPlan(
+                List.of(), List.of(), List.of(), List.of(), List.of(), List.of(), PLAN.progress()));
     assertThat(plans).noneMatch(StepPlan::isEmpty);
   }
 

@@ -42,6 +42,7 @@ public final class EffectiveConfigLog {
     all.add("peer_allowed_hosts=" + config.peerAllowedHosts());
     all.add("kv_cache_fingerprint=" + orUnset(config.kvCacheFingerprint()));
     all.add("integrity_check=" + config.integrityCheck());
+    all.add("send_while_prefill=" + config.sendWhilePrefill());
     all.add("bootstrap_port=" + config.bootstrapPort());
     all.add("connector_timeout=" + seconds(config.connectorTimeout()));
     all.add("abort_request_timeout=" + seconds(config.abortRequestTimeout()));

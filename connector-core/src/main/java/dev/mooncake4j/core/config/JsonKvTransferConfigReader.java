@@ -64,6 +64,7 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
           "peer_allowed_hosts",
           "kv_cache_fingerprint",
           "integrity_check",
+          "send_while_prefill",
           "shared_secret",
           "shared_secret_file");
 
@@ -240,6 +241,13 @@ public final class JsonKvTransferConfigReader implements KvTransferConfigReader 
       case "integrity_check" -> {
         if (value.isBoolean()) {
           into.integrityCheck(value.booleanValue());
+        } else {
+          problems.add(shown(key, value) + " is not a boolean: give true or false");
+        }
+      }
+      case "send_while_prefill" -> {
+        if (value.isBoolean()) {
+          into.sendWhilePrefill(value.booleanValue());
         } else {
           problems.add(shown(key, value) + " is not a boolean: give true or false");
         }

@@ -1,6 +1,5 @@
 package dev.mooncake4j.core.producer;
 
-import dev.mooncake4j.connector.BlockIds;
 import dev.mooncake4j.connector.FailureStage;
 import dev.mooncake4j.connector.HostAddresses;
 import dev.mooncake4j.connector.RankLayout;
@@ -16,21 +15,18 @@ import dev.mooncake4j.core.plan.LocalCache;
 import dev.mooncake4j.core.plan.PeerPlan;
 import dev.mooncake4j.core.plan.PlanException;
 import dev.mooncake4j.core.plan.RankPairing;
-import dev.mooncake4j.core.report.FailureLog;
+import dev.mooncake4j.core.producer.PullWrites.Pinned;
 import dev.mooncake4j.core.results.ResultQueue;
 import dev.mooncake4j.core.trace.RequestNames;
-import dev.mooncake4j.core.trace.Stage;
 import dev.mooncake4j.core.wire.MalformedMessageException;
 import dev.mooncake4j.core.wire.PullEntry;
 import dev.mooncake4j.core.wire.PullRequest;
 import dev.mooncake4j.core.wire.PullResponse;
 import dev.mooncake4j.core.wire.ReleaseRequest;
 import dev.mooncake4j.core.wire.RenewRequest;
-import dev.mooncake4j.core.wire.TransferDigest;
 import dev.mooncake4j.core.wire.WireCodec;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -49,19 +45,17 @@ import org.slf4j.LoggerFactory;
  * <p>Owned by the worker loop: every method runs there. A pull that waits for its prefill is an
  * entry in a map and a deadline, never a thread. Longer than most classes, since the transfers, the
  * pulls that wait and the tombstones change together and have this one owner; what can stand alone
- * does ({@link SendRecord}, {@link ServedPull}, {@link PeerLayouts}).
+ * does ({@link SendRecord}, {@link ServedPull}, {@link PeerLayouts}, {@link PullWrites}, {@link
+ * EarlyWrites}).
  */
 public final class Producer {
   private static final Logger LOG = LoggerFactory.getLogger(Producer.class);
 
   private static final long MALFORMED_LOG_NANOS = TimeUnit.SECONDS.toNanos(1);
 
-  private static final String NO_CACHES = "the prefiller has no kv caches registered";
-
   private final EventLoop loop;
   private final RankLayout rank;
   private final Settings settings;
-  private final BiConsumer<PeerIdentity, byte[]> replies;
   private final ResultQueue results;
   private final TransferListener listener;
 
@@ -69,10 +63,9 @@ public final class Producer {
   private final WaitingPulls waiting = new WaitingPulls();
   private final PendingReleases releases = new PendingReleases();
   private final Tombstones tombstones;
-  private final FailureLog log;
+  private final PullWrites writes;
+  private final EarlyWrites early;
   private @Nullable PeerLayouts layouts;
-  private @Nullable HostMemory memory;
-  private @Nullable TransferRunner runner;
   private long malformed;
   private long malformedTold;
   private boolean closed;
@@ -97,8 +90,6 @@ public final class Producer {
     }
   }
 
-  private record Pinned(PullEntry entry, SendRecord send) {}
-
   /** A producer that answers through {@code replies}. */
   public Producer(
       EventLoop loop,
@@ -110,24 +101,54 @@ public final class Producer {
     this.loop = loop;
     this.rank = rank;
     this.settings = settings;
-    this.replies = replies;
     this.results = results;
     this.listener = listener;
     this.tombstones = new Tombstones(loop);
-    this.log = new FailureLog(loop::now);
+    this.writes =
+        new PullWrites(
+            loop,
+            replies,
+            listener,
+            tombstones,
+            new PullWrites.Ends() {
+              @Override
+              public void served(ServedPull pull, SendRecord send) {
+                Producer.this.served(pull, send);
+              }
+
+              @Override
+              public void ended(SendRecord send) {
+                Producer.this.ended(send);
+              }
+            });
+    this.early =
+        new EarlyWrites(
+            waiting,
+            writes,
+            new EarlyWrites.Ends() {
+              @Override
+              public void earlyWriteOver(SendRecord send, boolean ended) {
+                Producer.this.earlyWriteOver(send, ended);
+              }
+
+              @Override
+              public void earlyWriteFailed(
+                  WaitingPulls.Waiting waiter, SendRecord send, String reason) {
+                Producer.this.earlyWriteFailed(waiter, send, reason);
+              }
+            });
   }
 
   /** The caches are registered: pulls can be served. */
   void attach(LocalCache cache, HostMemory readable, TransferRunner transfers) {
     layouts = new PeerLayouts(cache);
-    memory = readable;
-    runner = transfers;
+    writes.attach(readable, transfers);
   }
 
   /** The caches are no longer registered: nothing is read from them until they are again. */
   public void detach() {
     layouts = null;
-    memory = null;
+    writes.detach();
   }
 
   /** Takes the sends of a step. */
@@ -139,15 +160,27 @@ public final class Producer {
                 announcement.requestId(), announcement.transferId(), announcement.trace()));
       }
     }
+    List<SendRecord> advanced = new ArrayList<>();
+    for (StepPlan.Progress progress : plan.progress()) {
+      SendRecord send = sends.get(progress.transferId());
+      if (send != null
+          && send.requestId.equals(progress.requestId())
+          && send.state() == SendRecord.State.ANNOUNCED) {
+        send.progress(progress);
+        advanced.add(send);
+      }
+    }
     Map<ServedPull, List<Pinned>> startable = new LinkedHashMap<>();
     for (StepPlan.Ready ready : plan.ready()) {
       ready(ready, startable);
     }
-    startable.forEach(this::transfer);
-    startable.keySet().forEach(this::answer);
+    startable.forEach(writes::write);
+    startable.keySet().forEach(writes::answer);
     for (StepPlan.CancelledSend cancelled : plan.cancelledSends()) {
       cancel(cancelled);
     }
+    // Last: of those that are ready or given up by now nothing is written early.
+    advanced.forEach(early::advance);
   }
 
   private @Nullable SendRecord announce(RequestNames names) {
@@ -179,6 +212,11 @@ public final class Producer {
     SendRecord send =
         closed ? null : announce(new RequestNames(ready.requestId(), transferId, null));
     if (send == null) {
+      SendRecord closing = sends.get(transferId);
+      if (closing != null && closing.requestId.equals(ready.requestId())) {
+        closing.reportAs(SendEnd.RELEASED); // an early write still reads them
+        return;
+      }
       // Its blocks were given to us and nobody will fetch them: under this id, or at all.
       results.sent(ready.requestId(), transferId, SendEnd.RELEASED);
       return;
@@ -195,37 +233,77 @@ public final class Producer {
       end(send, SendEnd.RELEASED, "was released by the decoder before its prefill ended");
       return;
     }
-    if (runner == null) {
+    if (!writes.wasAttached()) {
       // None ever were, so there is no KV in these blocks: kept, they would only expire.
       LOG.warn(
           "transfer_id={} request_id={} is ready but no kv caches are registered: it is not sent"
               + " and its blocks are free, call registerKvCaches first",
           transferId,
           send.requestId);
-      end(send, SendEnd.RELEASED, "cannot be sent: " + NO_CACHES);
+      end(send, SendEnd.RELEASED, "cannot be sent: " + PullWrites.NO_CACHES);
       return;
     }
+    boolean fits = early.fits(send);
     for (WaitingPulls.Waiting waiter : waiting.take(transferId)) {
       waiter.waited("ready", send, null);
       met(waiter.entry, loop.now() - waiter.since);
-      startable
-          .computeIfAbsent(waiter.pull, p -> new ArrayList<>())
-          .add(new Pinned(waiter.entry, send));
+      Pinned rest = early.rest(waiter, send, fits);
+      if (early.isWriting(waiter)) {
+        early.whenQuiet(waiter, failure -> goOn(waiter, rest, failure));
+      } else {
+        startable.computeIfAbsent(waiter.pull, p -> new ArrayList<>()).add(rest);
+      }
+    }
+  }
+
+  /** The early write is over that was under way when the prefill ended: writes the rest. */
+  private void goOn(WaitingPulls.Waiting waiter, Pinned rest, @Nullable String failure) {
+    if (failure == null) {
+      writes.write(waiter.pull, List.of(rest));
+    } else {
+      writes.failed(waiter.pull, waiter.entry, rest.send(), failure);
+    }
+    writes.answer(waiter.pull);
+  }
+
+  private void earlyWriteFailed(WaitingPulls.Waiting waiter, SendRecord send, String reason) {
+    waiter.waited("failed", send, reason);
+    writes.failed(waiter.pull, waiter.entry, send, reason);
+    writes.answer(waiter.pull);
+  }
+
+  private void earlyWriteOver(SendRecord send, boolean ended) {
+    if (ended) {
+      ended(send);
+    } else if (!send.isWritten()) {
+      releases.quiet(send.transferId).forEach(this::answer);
     }
   }
 
   private void cancel(StepPlan.CancelledSend cancelled) {
     String text = "prefill was given up: " + cancelled.reason();
+    SendEnd why = cancelled.blocksKept() ? SendEnd.RELEASED : null;
     SendRecord send = sends.get(cancelled.transferId());
     if (send != null && send.requestId.equals(cancelled.requestId())) {
-      if (send.state() == SendRecord.State.ANNOUNCED) {
-        end(send, null, text);
-      } else if (send.state() == SendRecord.State.READY) {
-        end(send, SendEnd.RELEASED, text);
+      switch (send.state()) {
+        case ANNOUNCED -> end(send, why, text);
+        case READY -> end(send, SendEnd.RELEASED, text);
+        case ENDING -> {
+          if (why != null) {
+            send.reportAs(why);
+          }
+        }
+        case ENDED -> {}
       }
-    } else if (send == null) {
+      return;
+    }
+    if (send == null) {
       tombstones.put(cancelled.transferId(), text, false);
       refuseWaiting(cancelled.transferId(), null, text);
+    }
+    if (why != null) {
+      // Nothing is written of it here; the server waits to be told.
+      results.sent(cancelled.requestId(), cancelled.transferId(), why);
     }
   }
 
@@ -284,8 +362,12 @@ public final class Producer {
   private void refuseWaiting(String transferId, @Nullable SendRecord send, String text) {
     for (WaitingPulls.Waiting waiter : waiting.take(transferId)) {
       waiter.waited("refused", send, text);
-      waiter.pull.failed(waiter.entry.requestId(), "transfer_id=" + transferId + " " + text);
-      answer(waiter.pull);
+      early.whenQuiet(
+          waiter,
+          failure -> {
+            waiter.pull.failed(waiter.entry.requestId(), "transfer_id=" + transferId + " " + text);
+            writes.answer(waiter.pull);
+          });
     }
   }
 
@@ -301,7 +383,7 @@ public final class Producer {
       refuse(from, e.getMessage());
     } catch (RuntimeException e) {
       LOG.error("a request from a decoder failed here: answered with an error", e);
-      reply(from, PullResponse.error("the prefiller failed on this request: " + e, 0));
+      writes.reply(from, PullResponse.error("the prefiller failed on this request: " + e, 0));
     }
   }
 
@@ -318,7 +400,7 @@ public final class Producer {
       malformedTold = now;
       LOG.warn("malformed request on the side channel, malformed={}: {}", malformed, reason);
     }
-    reply(from, PullResponse.error("malformed request: " + reason, 0));
+    writes.reply(from, PullResponse.error("malformed request: " + reason, 0));
   }
 
   private void releaseAll(PeerIdentity from, List<String> transferIds) {
@@ -328,22 +410,27 @@ public final class Producer {
     for (String transferId : new LinkedHashSet<>(transferIds)) {
       (release(transferId) ? held : unknown).add(transferId);
       SendRecord send = sends.get(transferId);
-      if (send != null && send.state() == SendRecord.State.ENDING) {
+      if (send != null && isWrittenAndLetGo(send)) {
         beingWritten.add(transferId);
       }
     }
     if (beingWritten.isEmpty()) {
       answer(new PendingReleases.Pending(from, held, unknown, 0));
     } else if (releases.isFull()) {
-      reply(from, PullResponse.error("the prefiller lets no more releases wait", 0));
+      writes.reply(from, PullResponse.error("the prefiller lets no more releases wait", 0));
     } else {
       releases.add(
           new PendingReleases.Pending(from, held, unknown, beingWritten.size()), beingWritten);
     }
   }
 
+  private static boolean isWrittenAndLetGo(SendRecord send) {
+    return send.state() == SendRecord.State.ENDING
+        || (send.state() == SendRecord.State.ANNOUNCED && send.isWritten());
+  }
+
   private void answer(PendingReleases.Pending release) {
-    reply(release.from, PullResponse.finished(release.held, release.unknown, null, 0));
+    writes.reply(release.from, PullResponse.finished(release.held, release.unknown, null, 0));
   }
 
   private void renew(PeerIdentity from, List<String> transferIds) {
@@ -378,13 +465,14 @@ public final class Producer {
     if (leases > 0) {
       listener.leasesRenewed(leases);
     }
-    reply(from, PullResponse.finished(renewed, unknown, null, 0));
+    writes.reply(from, PullResponse.finished(renewed, unknown, null, 0));
   }
 
   private void serve(PeerIdentity from, PullRequest pull) {
     PeerLayouts known = layouts;
     if (closed || known == null) {
-      reply(from, PullResponse.error(closed ? "the prefiller is closing" : NO_CACHES, 0));
+      writes.reply(
+          from, PullResponse.error(closed ? "the prefiller is closing" : PullWrites.NO_CACHES, 0));
       return;
     }
     boolean releaseOnly = pull.entries().stream().allMatch(e -> e.blocks().isEmpty());
@@ -399,26 +487,26 @@ public final class Producer {
       if (!releaseOnly || !pull.layout().isEmpty()) {
         plan = known.resolve(pull);
         if (plan == null) {
-          reply(from, PullResponse.layoutMiss(missText(pull)));
+          writes.reply(from, PullResponse.layoutMiss(missText(pull)));
           return;
         }
       }
     } catch (PlanException e) {
       LOG.warn("pull from peer={} refused: {}", PeerLayouts.session(pull), e.getMessage());
-      reply(from, PullResponse.error(String.valueOf(e.getMessage()), 0));
+      writes.reply(from, PullResponse.error(String.valueOf(e.getMessage()), 0));
       return;
     }
     ServedPull served = new ServedPull(from, pull, PeerLayouts.session(pull), plan, ranksToServe);
     if (pull.entries().isEmpty()) {
-      reply(from, PullResponse.finished(List.of(), List.of(), null, pull.layoutId()));
+      writes.reply(from, PullResponse.finished(List.of(), List.of(), null, pull.layoutId()));
       return;
     }
     List<Pinned> now = new ArrayList<>();
     for (PullEntry entry : pull.entries()) {
       meet(served, entry, now);
     }
-    transfer(served, now);
-    answer(served);
+    writes.write(served, now);
+    writes.answer(served);
   }
 
   /** What is wrong with a decoder whatever its layout is. */
@@ -457,18 +545,18 @@ public final class Producer {
     SendRecord send = sends.get(entry.transferId());
     if (send != null && send.state() == SendRecord.State.READY) {
       met(entry, 0);
-      now.add(new Pinned(entry, send));
+      now.add(Pinned.whole(entry, send));
       return;
     }
     boolean past = send == null && tombstones.get(entry.transferId()) != null;
     if (send != null && send.isReleasedWhenReady()) {
       pull.failed(entry.requestId(), "transfer_id=" + entry.transferId() + " was released");
     } else if (past || (send != null && send.state() == SendRecord.State.ENDING)) {
-      pull.failed(entry.requestId(), pastText(entry.transferId()));
+      pull.failed(entry.requestId(), tombstones.past(entry.transferId()));
     } else {
       String full = waiting.fullFor(pull.from.host(), pull.session);
       if (full == null) {
-        await(pull, entry);
+        await(pull, entry, send);
       } else {
         pull.failed(entry.requestId(), full + ": the prefiller lets no more wait, ask again later");
       }
@@ -481,15 +569,12 @@ public final class Producer {
     }
   }
 
-  /** What became of a transfer that is over or ending, for a decoder that asks. */
-  private String pastText(String transferId) {
-    Tombstones.Tombstone past = tombstones.get(transferId);
-    return "transfer_id=" + transferId + " " + (past == null ? "is over" : past.text());
-  }
-
-  private void await(ServedPull pull, PullEntry entry) {
+  private void await(ServedPull pull, PullEntry entry, @Nullable SendRecord send) {
     WaitingPulls.Waiting waiter = new WaitingPulls.Waiting(pull, entry, loop.now());
     waiting.add(waiter, loop.schedule(settings.abortTimeout().toNanos(), () -> timedOut(waiter)));
+    if (send != null) {
+      early.advance(waiter, send);
+    }
   }
 
   /**
@@ -498,9 +583,12 @@ public final class Producer {
    * hears. The transfers stay, for whoever asks again, until their lease or the abort timeout ends.
    */
   public void onRequesterGone(PeerIdentity peer) {
-    int dropped = waiting.drop(peer);
-    if (dropped > 0) {
-      LOG.info("requester={} is gone, its pulls wait no more, requests={}", peer, dropped);
+    List<WaitingPulls.Waiting> dropped = waiting.drop(peer);
+    if (!dropped.isEmpty()) {
+      LOG.info("requester={} is gone, its pulls wait no more, requests={}", peer, dropped.size());
+    }
+    for (WaitingPulls.Waiting waiter : dropped) {
+      early.whenQuiet(waiter, failure -> {}); // nobody hears the answer
     }
   }
 
@@ -515,112 +603,12 @@ public final class Producer {
             + settings.abortTimeout();
     SendRecord send = sends.get(entry.transferId());
     waiter.waited("timed out", send, reason);
-    logFailed(pull, entry, send, FailureStage.PREFILL, reason);
-    pull.failed(entry.requestId(), reason);
-    answer(pull);
-  }
-
-  private void logFailed(
-      ServedPull pull,
-      PullEntry entry,
-      @Nullable SendRecord send,
-      FailureStage stage,
-      String reason) {
-    log.failed(
-        Stage.Side.PREFILLER,
-        send == null ? new RequestNames("", entry.transferId(), null) : send.names,
-        new FailureLog.Told(
-            stage, pull.session, entry.blocks().totalSize(), null, entry.requestId(), reason));
-  }
-
-  private static FailureStage stageOf(String failure) {
-    if (failure.startsWith("transfer engine")) {
-      return FailureStage.TRANSFER;
-    }
-    return failure.contains("closing") ? FailureStage.SHUTDOWN : FailureStage.PLAN;
-  }
-
-  /** Serves what is ready: releases at once, the rest as one job for an engine thread. */
-  private void transfer(ServedPull pull, List<Pinned> ready) {
-    List<Pinned> toWrite = new ArrayList<>();
-    List<TransferJob.Part> parts = new ArrayList<>();
-    for (Pinned pinned : ready) {
-      BlockIds wanted = pinned.entry().blocks();
-      if (wanted.isEmpty()) {
-        pull.ok(pinned.entry().requestId());
-        served(pull, pinned.send());
-      } else if (pinned.send().state() != SendRecord.State.READY) {
-        // Served to the last rank by an entry or a pull just before it.
-        pull.failed(pinned.entry().requestId(), pastText(pinned.send().transferId));
-      } else if (layouts == null) {
-        // Given back while the pull waited: the memory may be anyone's.
-        pull.failed(pinned.entry().requestId(), NO_CACHES);
-      } else {
-        pinned.send().beginWrite();
-        toWrite.add(pinned);
-        parts.add(new TransferJob.Part(pinned.send().blocks(), wanted, pinned.send().names));
-      }
-    }
-    if (toWrite.isEmpty()) {
-      return;
-    }
-    PeerPlan plan = pull.plan;
-    TransferRunner transfers = runner;
-    if (plan == null || transfers == null) {
-      throw new IllegalStateException("blocks are asked for in a pull that was not planned");
-    }
-    try {
-      transfers.submit(
-          new TransferJob(
-              pull.session,
-              pull.request.layoutId(),
-              plan,
-              List.copyOf(parts),
-              pull.request.digest() ? memory : null),
-          outcome -> loop.post(() -> transferred(pull, toWrite, outcome)));
-    } catch (RuntimeException e) {
-      // Unpinned again and told by request: an error for the whole pull would leave others out.
-      LOG.error("a transfer to peer={} could not be started", pull.session, e);
-      List<@Nullable String> reasons =
-          Collections.nCopies(toWrite.size(), "the prefiller could not start the transfer: " + e);
-      transferred(pull, toWrite, new TransferJob.Outcome(reasons, false, 0, 0, 0));
-    }
-  }
-
-  private void transferred(ServedPull pull, List<Pinned> written, TransferJob.Outcome outcome) {
-    if (outcome.descriptors() > 0 && !outcome.engineFailed()) {
-      listener.transferCompleted(outcome.durationNanos(), outcome.bytes(), outcome.descriptors());
-    }
-    int failures = 0;
-    String lastFailure = "";
-    for (int i = 0; i < written.size(); i++) {
-      SendRecord send = written.get(i).send();
-      String requestId = written.get(i).entry().requestId();
-      String failure = outcome.failures().get(i);
-      boolean over = send.endWrite();
-      if (failure != null) {
-        pull.failed(requestId, failure);
-        logFailed(pull, written.get(i).entry(), send, stageOf(failure), failure);
-        failures++;
-        lastFailure = failure;
-      } else {
-        pull.ok(requestId);
-        TransferDigest digest = outcome.digests().isEmpty() ? null : outcome.digests().get(i);
-        if (digest != null) {
-          pull.digest(requestId, digest);
-        }
-        if (!over) {
-          served(pull, send);
-        }
-      }
-      if (over) {
-        ended(send);
-      }
-    }
-    if (failures > 0) {
-      listener.transferFailed(failures, lastFailure);
-    }
-    answer(pull);
+    early.whenQuiet(
+        waiter,
+        failure -> {
+          writes.failed(pull, entry, send, FailureStage.PREFILL, reason);
+          writes.answer(pull);
+        });
   }
 
   private void served(ServedPull pull, SendRecord send) {
@@ -630,24 +618,6 @@ public final class Producer {
     if (send.served(pull.session) >= pull.ranksToServe) {
       end(send, SendEnd.SERVED, "was fetched already");
     }
-  }
-
-  private void answer(ServedPull pull) {
-    ServedPull.Answer answer = pull.takeAnswer();
-    if (answer == null) {
-      return;
-    }
-    long layoutId = pull.request.layoutId();
-    PullResponse response =
-        answer.last()
-            ? PullResponse.finished(answer.ok(), answer.failed(), answer.message(), layoutId)
-            : PullResponse.partial(answer.ok(), answer.failed(), answer.message(), layoutId);
-    reply(
-        pull.from, answer.digests().isEmpty() ? response : response.withDigests(answer.digests()));
-  }
-
-  private void reply(PeerIdentity to, PullResponse response) {
-    replies.accept(to, WireCodec.encode(response));
   }
 
   /** Refuses all that waits and all that comes; transfers under way go on and are answered. */

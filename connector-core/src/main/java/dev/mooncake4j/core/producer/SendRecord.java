@@ -1,6 +1,7 @@
 package dev.mooncake4j.core.producer;
 
 import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.connector.StepPlan;
 import dev.mooncake4j.connector.StepResult.SendEnd;
 import dev.mooncake4j.core.loop.Deadline;
 import dev.mooncake4j.core.trace.RequestNames;
@@ -17,7 +18,8 @@ import org.jspecify.annotations.Nullable;
  * <pre>
  * ANNOUNCED ── ready ──▶ READY ── served, expired, released ──▶ ENDED
  *     │                    └── the same with writes under way ──▶ ENDING ── last write over ──▶ ENDED
- *     └── cancelled, released ──▶ ENDED
+ *     ├── cancelled, released ──▶ ENDED
+ *     └── cancelled with early writes under way ──▶ ENDING
  * </pre>
  */
 final class SendRecord {
@@ -38,6 +40,7 @@ final class SendRecord {
   private final Set<String> served = new HashSet<>();
   private State state = State.ANNOUNCED;
   private BlockIds blocks = BlockIds.none();
+  private StepPlan.@Nullable Progress progress;
   private @Nullable Deadline expiry;
   private @Nullable SendEnd end;
   private int writes;
@@ -57,6 +60,22 @@ final class SendRecord {
 
   BlockIds blocks() {
     return blocks;
+  }
+
+  /** What is finished of its prefill, as far as that was told. */
+  StepPlan.@Nullable Progress progress() {
+    return progress;
+  }
+
+  /** More is finished. */
+  void progress(StepPlan.Progress told) {
+    require(state == State.ANNOUNCED, "progress");
+    progress = told;
+  }
+
+  /** Whether a write holds the blocks. */
+  boolean isWritten() {
+    return writes > 0;
   }
 
   @Nullable Deadline expiry() {
@@ -88,9 +107,9 @@ final class SendRecord {
     current = RequestStage.start(Stage.HELD, names, null, allBlocks.totalSize());
   }
 
-  /** Pins the blocks for one write. */
+  /** Pins the blocks for one write; an early one begins before they are all ready. */
   void beginWrite() {
-    require(state == State.READY, "begin a write");
+    require(state == State.READY || state == State.ANNOUNCED, "begin a write");
     writes++;
   }
 
@@ -121,11 +140,22 @@ final class SendRecord {
       expiry.cancel();
     }
     if (writes > 0) {
+      if (state == State.ANNOUNCED && progress != null) {
+        blocks = progress.finished();
+      }
       state = State.ENDING;
       return false;
     }
     ended();
     return true;
+  }
+
+  /** The server gives its blocks to one that is ending: it is to be told of the end, as this. */
+  void reportAs(SendEnd why) {
+    require(state == State.ENDING, "report its end");
+    if (end == null) {
+      end = why;
+    }
   }
 
   private void ended() {

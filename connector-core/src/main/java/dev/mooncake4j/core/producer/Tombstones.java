@@ -52,6 +52,12 @@ final class Tombstones {
     return byTransfer.get(transferId);
   }
 
+  /** What became of a transfer that is over or ending, for a decoder that asks. */
+  String past(String transferId) {
+    Tombstone past = byTransfer.get(transferId);
+    return "transfer_id=" + transferId + " " + (past == null ? "is over" : past.text());
+  }
+
   @Nullable Tombstone remove(String transferId) {
     return byTransfer.remove(transferId);
   }

@@ -45,6 +45,9 @@ final class WaitingPulls {
     /** When it came, on the loop's clock. */
     final long since;
 
+    /** What was written for it while it waits; {@code null} where nothing was. */
+    @Nullable StreamedPull streamed;
+
     private final @Nullable RequestStage event;
 
     private @Nullable Deadline deadline;
@@ -132,19 +135,24 @@ final class WaitingPulls {
     return true;
   }
 
-  /** Those of a transfer, in the order in which they came; they wait no more. */
+  /** Those of a transfer, in the order in which they came. */
+  List<Waiting> of(String transferId) {
+    return List.copyOf(byTransfer.getOrDefault(transferId, Set.of()));
+  }
+
+  /** The same; they wait no more. */
   List<Waiting> take(String transferId) {
-    List<Waiting> taken = List.copyOf(byTransfer.getOrDefault(transferId, Set.of()));
+    List<Waiting> taken = of(transferId);
     taken.forEach(this::remove);
     return taken;
   }
 
-  /** Forgets those of a connection that has ended; returns how many. */
-  int drop(PeerIdentity peer) {
+  /** Forgets those of a connection that has ended; returns them. */
+  List<Waiting> drop(PeerIdentity peer) {
     List<Waiting> dropped = List.copyOf(byPeer.getOrDefault(peer, Set.of()));
     dropped.forEach(this::remove);
     dropped.forEach(waiter -> waiter.waited("gone", null, null));
-    return dropped.size();
+    return dropped;
   }
 
   /** The transfers that are waited for. */

@@ -60,6 +60,7 @@ public final class MooncakeScheduler implements KvScheduler {
 
   private final KvRole role;
   private final KvCacheSpec cacheSpec;
+  private final boolean sendsEarly;
   private final PullBook pulls;
   private final SendBook sends = new SendBook();
   // Live requests that were warned of.
@@ -69,14 +70,19 @@ public final class MooncakeScheduler implements KvScheduler {
   public MooncakeScheduler(ConnectorConfig config) {
     this.role = config.role();
     this.cacheSpec = config.cacheSpec();
+    this.sendsEarly = config.sendWhilePrefill();
     this.pulls = new PullBook(config.leaseDuration() != null);
   }
 
   @Override
   public int onRequestArrived(KvRequest request) {
+    return kindOf(request) == Kind.SEND ? prefilledTokens(request) : request.promptTokens();
+  }
+
+  /** How many prompt tokens a prefiller runs. */
+  private int prefilledTokens(KvRequest request) {
     int prompt = request.promptTokens();
-    boolean dropsLast = kindOf(request) == Kind.SEND && cacheSpec.hasMamba() && prompt > 1;
-    return dropsLast ? prompt - 1 : prompt;
+    return cacheSpec.hasMamba() && prompt > 1 ? prompt - 1 : prompt;
   }
 
   @Override
@@ -115,6 +121,25 @@ public final class MooncakeScheduler implements KvScheduler {
   }
 
   @Override
+  public void onPrefillProgress(KvRequest request, BlockIds blocks, int finishedTokens) {
+    if (!sendsEarly || kindOf(request) != Kind.SEND) {
+      return;
+    }
+    requireNotNegative("finished_tokens", finishedTokens);
+    if (finishedTokens > request.promptTokens()) {
+      throw new IllegalArgumentException(
+          "finished_tokens="
+              + finishedTokens
+              + " are more than prompt_tokens="
+              + request.promptTokens());
+    }
+    requireGroups(blocks);
+    sends.progressed(
+        request.requestId(),
+        FinishedBlocks.of(cacheSpec, prefilledTokens(request), blocks, finishedTokens));
+  }
+
+  @Override
   public StepPlan buildStep() {
     StepPlan plan =
         new StepPlan(
@@ -123,7 +148,8 @@ public final class MooncakeScheduler implements KvScheduler {
             pulls.takeCancelled(),
             sends.takeAnnouncements(),
             sends.takeReady(),
-            sends.takeCancelled());
+            sends.takeCancelled(),
+            sends.takeProgress());
     return plan.isEmpty() ? StepPlan.empty() : plan;
   }
 
@@ -309,14 +335,7 @@ public final class MooncakeScheduler implements KvScheduler {
     if (blocks.isEmpty()) {
       return BlockIds.none();
     }
-    if (groups != cacheSpec.groups().size()) {
-      throw new IllegalArgumentException(
-          "block_groups="
-              + groups
-              + " does not fit the configured cache_groups="
-              + cacheSpec.groups().size()
-              + ": give one list of ids for each group");
-    }
+    requireGroups(blocks);
     int[][] clipped = new int[groups][];
     for (int g = 0; g < groups; g++) {
       int[] ids = blocks.toArray(g);
@@ -324,6 +343,17 @@ public final class MooncakeScheduler implements KvScheduler {
       clipped[g] = n == ids.length ? ids : Arrays.copyOfRange(ids, ids.length - n, ids.length);
     }
     return BlockIds.ofGroups(clipped);
+  }
+
+  private void requireGroups(BlockIds blocks) {
+    if (!blocks.isEmpty() && blocks.groupCount() != cacheSpec.groups().size()) {
+      throw new IllegalArgumentException(
+          "block_groups="
+              + blocks.groupCount()
+              + " does not fit the configured cache_groups="
+              + cacheSpec.groups().size()
+              + ": give one list of ids for each group");
+    }
   }
 
   private static void requireNotNegative(String name, int value) {

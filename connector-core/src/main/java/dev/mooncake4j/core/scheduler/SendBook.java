@@ -17,15 +17,18 @@ import org.jspecify.annotations.Nullable;
  * fetch, from the first time it is seen until its blocks are the server's again.
  *
  * <pre>
- * state     | allocated | reported | finished with KV  | finished without
- * ----------+-----------+----------+-------------------+-----------------
- * WAITING   | ANNOUNCED |          | READY, kept       | cancelled; gone
- * ANNOUNCED |           | RELEASED | READY, kept       | cancelled; gone
- * RELEASED  |           |          | cancelled; gone   | cancelled; gone
- * READY     |           | gone     | kept              | kept
+ * state     | allocated | progress  | reported | finished with KV  | finished without
+ * ----------+-----------+-----------+----------+-------------------+-----------------------
+ * WAITING   | ANNOUNCED | ANNOUNCED |          | READY, kept       | cancelled; gone
+ * ANNOUNCED |           |           | RELEASED | READY, kept       | cancelled; gone, or
+ *           |           |           |          |                   | GIVEN_UP, kept
+ * RELEASED  |           |           |          | cancelled; gone   | cancelled; gone
+ * READY     |           |           | gone     | kept              | kept
+ * GIVEN_UP  |           |           | gone     | kept              | kept
  * </pre>
  *
- * <p>An empty cell changes nothing.
+ * <p>An empty cell changes nothing. A prefill is kept after it was given up where progress of it
+ * was handed over: its blocks may be being written.
  */
 final class SendBook {
   private static final String LET_GO = "the transfer was let go before its prefill ended";
@@ -38,7 +41,9 @@ final class SendBook {
     /** Let go by the decoder or a router before the prefill ended. */
     RELEASED,
     /** Its blocks are kept until the workers report it. */
-    READY
+    READY,
+    /** The same, of a prefill that was given up while blocks of it may be being written. */
+    GIVEN_UP
   }
 
   private static final class Entry {
@@ -46,6 +51,9 @@ final class SendBook {
     final String transferId;
     final @Nullable TraceContext trace;
     State state = State.WAITING;
+    @Nullable FinishedBlocks finished;
+    int restarts;
+    boolean progressHandedOver;
 
     Entry(String requestId, String transferId, @Nullable TraceContext trace) {
       this.requestId = requestId;
@@ -61,6 +69,7 @@ final class SendBook {
   private final Map<String, StepPlan.Announcement> announcements = new LinkedHashMap<>();
   private final Map<String, StepPlan.Ready> ready = new LinkedHashMap<>();
   private final Map<String, StepPlan.CancelledSend> cancelled = new LinkedHashMap<>();
+  private final Map<String, StepPlan.Progress> progress = new LinkedHashMap<>();
 
   /** Whether there is an entry for this request. */
   boolean knows(String requestId) {
@@ -70,13 +79,17 @@ final class SendBook {
   /** Whether there is an entry for this request and transfer that the server is not done with. */
   boolean isLive(String requestId, @Nullable String transferId) {
     Entry entry = find(requestId, transferId);
-    return entry != null && entry.state != State.READY;
+    return entry != null && !isKept(entry);
   }
 
   /** Whether the server is done with this request and its blocks are kept. */
   boolean isKept(String requestId, @Nullable String transferId) {
     Entry entry = find(requestId, transferId);
-    return entry != null && entry.state == State.READY;
+    return entry != null && isKept(entry);
+  }
+
+  private static boolean isKept(Entry entry) {
+    return entry.state == State.READY || entry.state == State.GIVEN_UP;
   }
 
   /**
@@ -113,6 +126,26 @@ final class SendBook {
     }
   }
 
+  /** A prefill goes on, and this is finished of it; announced with it, if it was not yet. */
+  void progressed(String requestId, FinishedBlocks finished) {
+    Entry entry = entry(requestId);
+    announce(entry);
+    FinishedBlocks earlier = entry.finished;
+    if (entry.state != State.ANNOUNCED
+        || finished.equals(earlier)
+        || (earlier == null && finished.isEmpty())) {
+      return;
+    }
+    if (earlier != null && !finished.continues(earlier)) {
+      entry.restarts++;
+    }
+    entry.finished = finished;
+    progress.put(
+        entry.transferId,
+        new StepPlan.Progress(
+            requestId, entry.transferId, entry.restarts, finished.blocks(), finished.totals()));
+  }
+
   /**
    * The server is done with a live request.
    *
@@ -120,8 +153,11 @@ final class SendBook {
    */
   FinishDecision finished(String requestId, BlockIds blocks, FinishReason reason) {
     Entry entry = entry(requestId);
-    if (entry.state == State.READY) {
+    if (isKept(entry)) {
       return FinishDecision.KEEP;
+    }
+    if (!entry.progressHandedOver) {
+      progress.remove(entry.transferId);
     }
     if (entry.state != State.RELEASED && reason.hasKv() && !blocks.isEmpty()) {
       announce(entry);
@@ -129,7 +165,13 @@ final class SendBook {
       entry.state = State.READY;
       return FinishDecision.KEEP;
     }
-    cancel(requestId, entry.transferId, why(entry.state, reason));
+    progress.remove(entry.transferId);
+    boolean kept = entry.progressHandedOver && entry.state == State.ANNOUNCED;
+    cancel(requestId, entry.transferId, why(entry.state, reason), kept);
+    if (kept) {
+      entry.state = State.GIVEN_UP;
+      return FinishDecision.KEEP;
+    }
     forget(entry);
     return FinishDecision.FREE_NOW;
   }
@@ -147,8 +189,12 @@ final class SendBook {
 
   /** Lets a decoder that waits for this transfer know that nothing will come. */
   void cancel(String requestId, String transferId, String reason) {
+    cancel(requestId, transferId, reason, false);
+  }
+
+  private void cancel(String requestId, String transferId, String reason, boolean kept) {
     announcements.remove(transferId);
-    cancelled.put(transferId, new StepPlan.CancelledSend(requestId, transferId, reason));
+    cancelled.put(transferId, new StepPlan.CancelledSend(requestId, transferId, reason, kept));
   }
 
   /** The workers have reported a transfer. */
@@ -163,10 +209,20 @@ final class SendBook {
         // Let go before the blocks were offered. The server frees them now: they must not be.
         cancel(requestId, transferId, LET_GO);
       }
+      progress.remove(transferId);
+      forget(entry);
+    } else if (entry.state == State.GIVEN_UP) {
+      StepPlan.CancelledSend untold = cancelled.get(transferId);
+      if (untold != null) {
+        // Named before they were asked to: the server frees the blocks now, they are not to name it
+        // again.
+        cancel(requestId, transferId, untold.reason());
+      }
       forget(entry);
     } else if (entry.state == State.ANNOUNCED) {
       // The worker names each transfer once: with blocks kept from now on it would be forever.
       entry.state = State.RELEASED;
+      progress.remove(transferId);
     }
   }
 
@@ -188,13 +244,26 @@ final class SendBook {
     return taken;
   }
 
+  List<StepPlan.Progress> takeProgress() {
+    List<StepPlan.Progress> taken = new ArrayList<>(progress.values());
+    progress.clear();
+    for (StepPlan.Progress each : taken) {
+      Entry entry = find(each.requestId(), each.transferId());
+      if (entry != null) {
+        entry.progressHandedOver = true;
+      }
+    }
+    return taken;
+  }
+
   /** Everything remembered; 0 when all requests have ended and the last step was taken. */
   int size() {
     return byRequest.size()
         + byTransfer.size()
         + announcements.size()
         + ready.size()
-        + cancelled.size();
+        + cancelled.size()
+        + progress.size();
   }
 
   private void forget(Entry entry) {

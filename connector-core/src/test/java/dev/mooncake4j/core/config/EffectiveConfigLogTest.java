@@ -33,6 +33,7 @@ class EffectiveConfigLogTest {
             .peerAllowedHosts(List.of("p"))
             .kvCacheFingerprint("Qwen bf16")
             .integrityCheck(true)
+            .sendWhilePrefill(true)
             .bootstrapPort(2)
             .connectorTimeout(Duration.ofSeconds(4))
             .abortRequestTimeout(Duration.ofSeconds(5))
@@ -55,7 +56,7 @@ class EffectiveConfigLogTest {
                   + " device_name=a,b, kv_lease_duration=1.5s, bootstrap_server_address=h:1,"
                   + " bootstrap_allowed_hosts=[*.b, 10.0.0.0/8],"
                   + " peer_allowed_hosts=[p], kv_cache_fingerprint=Qwen bf16,"
-                  + " integrity_check=true,"
+                  + " integrity_check=true, send_while_prefill=true,"
                   + " bootstrap_port=2, connector_timeout=4.0s, abort_request_timeout=5.0s,"
                   + " cache_spec="
                   + KvCacheSpec.fullAttention(32)

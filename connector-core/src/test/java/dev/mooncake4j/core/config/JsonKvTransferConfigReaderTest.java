@@ -63,7 +63,7 @@ class JsonKvTransferConfigReaderTest {
                "kv_lease_duration": 2.5, "bootstrap_server_address": "[fd00::1]:8998",
                "bootstrap_allowed_hosts": ["10.0.0.0/8", "*.cluster.local"],
                "peer_allowed_hosts": ["10.1.0.0/16"], "kv_cache_fingerprint": "Qwen bf16",
-               "integrity_check": true}}
+               "integrity_check": true, "send_while_prefill": true}}
             """);
 
     assertThat(config.connectorName()).isEqualTo("Other");
@@ -78,6 +78,7 @@ class JsonKvTransferConfigReaderTest {
     assertThat(config.peerAllowedHosts()).containsExactly("10.1.0.0/16");
     assertThat(config.kvCacheFingerprint()).isEqualTo("Qwen bf16");
     assertThat(config.integrityCheck()).isTrue();
+    assertThat(config.sendWhilePrefill()).isTrue();
   }
 
   @ParameterizedTest
@@ -231,6 +232,8 @@ class JsonKvTransferConfigReaderTest {
         "\"kv_cache_fingerprint\": \" \"",
         "\"integrity_check\": \"true\"",
         "\"integrity_check\": 1",
+        "\"send_while_prefill\": \"true\"",
+        "\"send_while_prefill\": 0",
         "\"bootstrap_allowed_hosts\": \"host\"",
         "\"bootstrap_allowed_hosts\": {}",
         "\"bootstrap_allowed_hosts\": [\"host\", 1]",

@@ -52,7 +52,7 @@ class SendRecordTest {
         Map.of(
             "ready", Set.of(State.ANNOUNCED),
             "release early", Set.of(State.ANNOUNCED),
-            "begin a write", Set.of(State.READY),
+            "begin a write", Set.of(State.ANNOUNCED, State.READY),
             // One write is under way in ENDING alone.
             "end a write", Set.of(State.ENDING),
             "finish", Set.of(State.ANNOUNCED, State.READY));
