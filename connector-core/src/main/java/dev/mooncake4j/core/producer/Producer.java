@@ -436,7 +436,7 @@ public final class Producer {
   private void renew(PeerIdentity from, List<String> transferIds) {
     Duration lease = settings.lease();
     if (lease == null) {
-      reply(
+      writes.reply(
           from,
           PullResponse.error(
               "kv_lease_duration is not set on this prefiller: set the same value on both sides",

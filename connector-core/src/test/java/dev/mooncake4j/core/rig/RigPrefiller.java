@@ -102,6 +102,38 @@ public final class RigPrefiller {
             List.of(new StepPlan.CancelledSend(requestId, transferId, reason))));
   }
 
+  /** The same, of one whose blocks may be being written: the server keeps them until it is told. */
+  public void giveUp(String requestId, String transferId, String reason) {
+    step(
+        new StepPlan(
+            List.of(),
+            List.of(),
+            List.of(),
+            List.of(),
+            List.of(),
+            List.of(new StepPlan.CancelledSend(requestId, transferId, reason, true))));
+  }
+
+  /** A prefill of {@code total} blocks goes on: these, its first ones, are finished. */
+  public void progress(String requestId, String transferId, int total, int... finished) {
+    progress(
+        new StepPlan.Progress(
+            requestId, transferId, 0, BlockIds.of(finished), List.of(total)));
+  }
+
+  /** Prefills go on. */
+  public void progress(StepPlan.Progress... progress) {
+    step(
+        new StepPlan(
+            List.of(),
+            List.of(),
+            List.of(),
+            List.of(),
+            List.of(),
+            List.of(),
+            List.of(progress)));
+  }
+
   /** A whole step. */
   public void step(StepPlan plan) {
     loop.post(() -> producer.step(plan));

@@ -1,0 +1,537 @@
+package dev.mooncake4j.core.producer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.connector.StepPlan;
+import dev.mooncake4j.core.config.CapturedLog;
+import dev.mooncake4j.core.rig.CoreRig;
+import dev.mooncake4j.core.rig.RawDecoder;
+import dev.mooncake4j.core.rig.RawDecoder.Asked;
+import dev.mooncake4j.core.rig.RigOptions;
+import dev.mooncake4j.core.rig.RigPrefiller;
+import dev.mooncake4j.core.wire.PullResponse;
+import dev.mooncake4j.core.wire.PullResponse.Status;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** Finished blocks are written while their prefill goes on, and the decoder is answered once. */
+class ProducerEarlyTest {
+  private static final int UNFINISHED = -7;
+
+  private final CoreRig rig = new CoreRig(RigOptions.defaults().withRanks(1, 0));
+  private final RigPrefiller prefiller = rig.prefiller();
+  private final String at = prefiller.address();
+  private final RawDecoder decoder = rig.rawDecoder();
+
+  @AfterEach
+  void nothingIsLeft() {
+    assertThat(prefiller.loop().failedEvents()).isZero();
+    assertThat(prefiller.producer().sends()).isZero();
+    assertThat(prefiller.producer().waitingPulls()).isZero();
+    assertThat(prefiller.producer().pinnedBlocks()).isZero();
+    assertThat(prefiller.transfers().pending()).isZero();
+    rig.advanceSeconds(121);
+    assertThat(prefiller.loop().pendingDeadlines()).as("deadlines, tombstones too").isZero();
+    rig.close();
+  }
+
+  /** The prefill begins, in blocks that hold nothing of it yet. */
+  private void begin(int... blocks) {
+    prefiller.cache().fill(UNFINISHED, blocks);
+    prefiller.announce("p", "t");
+  }
+
+  /** The first {@code finished} of these blocks are computed; each holds its id as a pattern. */
+  private void progress(int finished, int... blocks) {
+    int[] done = IntStream.of(blocks).limit(finished).toArray();
+    for (int block : done) {
+      prefiller.cache().fill(block, block);
+    }
+    prefiller.progress("p", "t", blocks.length, done);
+    rig.settle();
+  }
+
+  private void ready(int... blocks) {
+    for (int block : blocks) {
+      prefiller.cache().fill(block, block);
+    }
+    prefiller.ready("p", "t", blocks);
+    rig.settle();
+  }
+
+  private void complete() {
+    prefiller.transfers().completeAll();
+    rig.settle();
+  }
+
+  private Asked pull(int... blocks) {
+    Asked asked = decoder.pull(at, "d", "t", blocks);
+    rig.settle();
+    return asked;
+  }
+
+  private void assertHolds(int pattern, int block) {
+    assertThat(decoder.cache().holds(pattern, block)).as("block=%d of %d", block, pattern).isTrue();
+  }
+
+  private void assertServed(Asked asked) {
+    PullResponse answer = asked.answer();
+    assertThat(answer.status()).isEqualTo(Status.FINISH);
+    assertThat(answer.okRequests()).containsExactly("d");
+    assertThat(answer.errorRequests()).isEmpty();
+    assertThat(prefiller.sent()).containsExactly("p=SERVED");
+  }
+
+  private static void assertFailed(Asked asked, String reason) {
+    PullResponse answer = asked.answer();
+    assertThat(answer.errorRequests()).containsExactly("d");
+    assertThat(answer.message()).contains(reason);
+    assertThat(answer.quiet()).isTrue();
+  }
+
+  @Test
+  void whatIsFinishedIsWrittenAndTheRestAtTheEnd() {
+    begin(1, 3, 5, 7);
+    Asked asked = pull(20, 22, 24, 26);
+    progress(2, 1, 3, 5, 7);
+    complete();
+    assertHolds(1, 20);
+    assertHolds(3, 22);
+    assertThat(asked.answers()).as("answered at the end alone").isEmpty();
+    assertThat(prefiller.sent()).isEmpty();
+    ready(1, 3, 5, 7);
+    assertThat(prefiller.transfers().only().left()).as("two blocks, two layers").isEqualTo(4);
+    complete();
+    assertServed(asked);
+    assertHolds(5, 24);
+    assertHolds(7, 26);
+    assertThat(prefiller.listener().completedBytes()).as("a write each").hasSize(2);
+    assertThat(prefiller.listener().waits()).hasSize(1);
+  }
+
+  @Test
+  void aPullThatComesLateBeginsWithWhatIsFinished() {
+    begin(1, 3, 5, 7);
+    progress(3, 1, 3, 5, 7);
+    assertThat(prefiller.transfers().pending()).isZero();
+    Asked asked = pull(20, 22, 24, 26);
+    assertThat(prefiller.transfers().only().left()).isEqualTo(6);
+    complete();
+    ready(1, 3, 5, 7);
+    complete();
+    assertServed(asked);
+    for (int i = 0; i < 4; i++) {
+      assertHolds(1 + 2 * i, 20 + 2 * i);
+    }
+  }
+
+  @Test
+  void aDecoderWithThePrefixGetsTheLastBlocks() {
+    begin(1, 3, 5, 7);
+    Asked asked = pull(20, 22);
+    progress(2, 1, 3, 5, 7);
+    assertThat(prefiller.transfers().pending()).as("it has those").isZero();
+    progress(3, 1, 3, 5, 7);
+    assertThat(prefiller.transfers().only().left()).isEqualTo(2);
+    complete();
+    assertHolds(5, 20);
+    ready(1, 3, 5, 7);
+    complete();
+    assertServed(asked);
+    assertHolds(7, 22);
+  }
+
+  @Test
+  void oneWriteAtATimeAndWhatIsFinishedMeanwhileIsTheNext() {
+    begin(1, 3, 5, 7);
+    Asked asked = pull(20, 22, 24, 26);
+    progress(1, 1, 3, 5, 7);
+    progress(2, 1, 3, 5, 7);
+    progress(3, 1, 3, 5, 7);
+    assertThat(prefiller.transfers().only().left()).isEqualTo(2);
+    complete();
+    assertThat(prefiller.transfers().only().left()).isEqualTo(4);
+    complete();
+    ready(1, 3, 5, 7);
+    complete();
+    assertServed(asked);
+    assertThat(prefiller.transfers().submitted()).isEqualTo(3);
+  }
+
+  @Test
+  void aPieceThatCostsMoreThanItSavesWaitsForMore() {
+    int[] blocks = IntStream.range(0, 32).toArray();
+    begin(blocks);
+    Asked asked = pull(IntStream.range(32, 64).toArray());
+    progress(1, blocks);
+    assertThat(prefiller.transfers().pending()).isZero();
+    progress(2, blocks);
+    assertThat(prefiller.transfers().pending()).isEqualTo(1);
+    complete();
+    ready(blocks);
+    complete();
+    assertServed(asked);
+    for (int i = 0; i < 32; i++) {
+      assertHolds(i, 32 + i);
+    }
+  }
+
+  @Test
+  void theRestWaitsForTheWriteThatIsUnderWayWhenThePrefillEnds() {
+    begin(1, 3, 5, 7);
+    Asked asked = pull(20, 22, 24, 26);
+    progress(2, 1, 3, 5, 7);
+    ready(1, 3, 5, 7);
+    assertThat(prefiller.transfers().only().left()).as("the early one alone").isEqualTo(4);
+    complete();
+    assertThat(asked.answers()).isEmpty();
+    assertThat(prefiller.transfers().only().left()).isEqualTo(4);
+    complete();
+    assertServed(asked);
+    for (int i = 0; i < 4; i++) {
+      assertHolds(1 + 2 * i, 20 + 2 * i);
+    }
+  }
+
+  @Test
+  void whereAllIsWrittenTheEndIsAnsweredAtOnce() {
+    begin(1, 3);
+    Asked asked = pull(20, 22);
+    progress(2, 1, 3);
+    complete();
+    assertThat(asked.answers()).isEmpty();
+    ready(1, 3);
+    assertServed(asked);
+    assertThat(prefiller.transfers().submitted()).isEqualTo(1);
+  }
+
+  @Test
+  void moreThanThePromptHasIsNotWrittenAndRefusedAtTheEnd() {
+    begin(1, 3);
+    Asked asked = pull(20, 22, 24);
+    progress(1, 1, 3);
+    assertThat(prefiller.transfers().pending()).isZero();
+    ready(1, 3);
+    complete();
+    assertFailed(asked, "holds blocks=2");
+    prefiller.release("t");
+    rig.settle();
+    assertThat(prefiller.sent()).containsExactly("p=RELEASED");
+  }
+
+  @Test
+  void whereTheEndContradictsTheProgressAllIsWrittenAgainAndToldOnce() {
+    try (CapturedLog log = new CapturedLog()) {
+      for (int[] end : new int[][] {{1, 9, 5, 7}, {1, 3, 5, 7, 9}}) {
+        begin(1, 3, 5, 7);
+        Asked asked = pull(20, 22, 24, 26);
+        progress(2, 1, 3, 5, 7);
+        complete();
+        ready(end);
+        assertThat(prefiller.transfers().only().left()).as("all four").isEqualTo(8);
+        complete();
+        assertServed(asked);
+        for (int i = 0; i < 4; i++) {
+          assertHolds(end[end.length - 4 + i], 20 + 2 * i);
+        }
+      }
+      assertThat(log.lines("WARN"))
+          .filteredOn(line -> line.contains("not those of its progress"))
+          .hasSize(1);
+    }
+  }
+
+  @Test
+  void aPrefillThatBeganAnewIsWrittenAnew() {
+    begin(1, 3, 5, 7);
+    Asked asked = pull(20, 22, 24, 26);
+    progress(2, 1, 3, 5, 7);
+    complete();
+    // Preempted: its blocks held another's KV meanwhile, and by chance they are the same again.
+    prefiller.cache().fill(UNFINISHED, 1, 3);
+    prefiller.progress(
+        new StepPlan.Progress("p", "t", 1, BlockIds.ofGroups(new int[] {}), List.of(4)));
+    rig.settle();
+    assertThat(prefiller.transfers().pending()).isZero();
+    prefiller.cache().fill(100, 1);
+    prefiller.progress(new StepPlan.Progress("p", "t", 1, BlockIds.of(1), List.of(4)));
+    rig.settle();
+    complete();
+    assertHolds(100, 20);
+    prefiller.cache().fill(101, 3, 5, 7);
+    prefiller.ready("p", "t", 1, 3, 5, 7);
+    rig.settle();
+    complete();
+    assertServed(asked);
+    assertHolds(100, 20);
+    assertHolds(101, 22);
+  }
+
+  @Test
+  void aPrefillThatBeganAnewJustBeforeItsEndIsWrittenAnew() {
+    begin(1, 3);
+    Asked asked = pull(20, 22);
+    progress(1, 1, 3);
+    complete();
+    prefiller.progress(
+        new StepPlan.Progress("p", "t", 1, BlockIds.ofGroups(new int[] {}), List.of(2)));
+    prefiller.cache().fill(50, 1, 3);
+    prefiller.ready("p", "t", 1, 3);
+    rig.settle();
+    complete();
+    assertServed(asked);
+    assertHolds(50, 20);
+    assertHolds(50, 22);
+  }
+
+  // Given up.
+
+  @Test
+  void aPrefillGivenUpDuringAWriteIsAnsweredAndGivenBackWhenTheWriteIsOver() {
+    begin(1, 3);
+    Asked asked = pull(20, 22);
+    progress(1, 1, 3);
+    prefiller.giveUp("p", "t", "the prefill was aborted");
+    rig.settle();
+    assertThat(asked.answers()).as("a write may still come").isEmpty();
+    assertThat(prefiller.sent()).as("the write reads the blocks").isEmpty();
+    assertThat(prefiller.producer().pinnedBlocks()).isEqualTo(1);
+    Asked late = decoder.pull(at, "d", "t", 30);
+    rig.settle();
+    assertFailed(late, "the prefill was aborted");
+    complete();
+    assertFailed(asked, "the prefill was aborted");
+    assertThat(prefiller.sent()).containsExactly("p=RELEASED");
+  }
+
+  @Test
+  void aPrefillGivenUpBetweenWritesIsGivenBackAtOnce() {
+    begin(1, 3);
+    Asked asked = pull(20, 22);
+    progress(1, 1, 3);
+    complete();
+    prefiller.giveUp("p", "t", "the prefill failed");
+    rig.settle();
+    assertFailed(asked, "the prefill failed");
+    assertThat(prefiller.sent()).containsExactly("p=RELEASED");
+  }
+
+  @Test
+  void oneThatIsNotKnownIsGivenBackAtOnceToo() {
+    prefiller.giveUp("p", "t", "the prefill failed");
+    rig.settle();
+    assertThat(prefiller.sent()).containsExactly("p=RELEASED");
+    prefiller.announce("q", "u");
+    prefiller.giveUp("p", "u", "another's");
+    rig.settle();
+    assertThat(prefiller.sent()).containsExactly("p=RELEASED");
+    prefiller.cancel("q", "u", "given up");
+    rig.settle();
+  }
+
+  @Test
+  void aPullWhoseTimeIsOverDuringAWriteIsAnsweredAfterIt() {
+    begin(1, 3);
+    Asked asked = pull(20, 22);
+    progress(1, 1, 3);
+    rig.advanceSeconds(31);
+    assertThat(asked.answers()).isEmpty();
+    progress(2, 1, 3);
+    complete();
+    assertFailed(asked, "timed out waiting for its prefill");
+    assertThat(prefiller.transfers().submitted()).as("nothing for nobody").isEqualTo(1);
+    prefiller.cancel("p", "t", "given up");
+    rig.settle();
+  }
+
+  @Test
+  void aDecoderThatIsGoneGetsNoMoreAndAnotherIsServed() {
+    begin(1, 3, 5);
+    Asked gone = pull(20, 22, 24);
+    progress(1, 1, 3, 5);
+    gone.connection().cut(true);
+    rig.settle();
+    complete();
+    progress(2, 1, 3, 5);
+    assertThat(prefiller.transfers().pending()).isZero();
+    Asked again = pull(30, 32, 34);
+    complete();
+    ready(1, 3, 5);
+    complete();
+    assertServed(again);
+    assertHolds(1, 30);
+    assertHolds(5, 34);
+    assertThat(prefiller.producer().waitingPulls()).isZero();
+  }
+
+  @Test
+  void aDecoderThatLetsGoIsAnsweredWhenItsWriteIsOver() {
+    begin(1, 3);
+    Asked asked = pull(20, 22);
+    progress(1, 1, 3);
+    Asked release = decoder.release(at, "t");
+    rig.settle();
+    assertThat(release.answers()).as("the answer proves that all is quiet").isEmpty();
+    assertThat(asked.answers()).isEmpty();
+    complete();
+    assertFailed(asked, "was released");
+    assertThat(release.answer().okRequests()).containsExactly("t");
+    progress(2, 1, 3);
+    assertThat(prefiller.transfers().pending()).isZero();
+    ready(1, 3);
+    assertThat(prefiller.sent()).containsExactly("p=RELEASED");
+  }
+
+  @Test
+  void aReadySendThatWasLetGoIsGivenBackWhenItsEarlyWriteIsOver() {
+    begin(1, 3);
+    Asked asked = pull(20, 22);
+    progress(1, 1, 3);
+    prefiller.release("t");
+    ready(1, 3);
+    assertThat(prefiller.sent()).isEmpty();
+    complete();
+    assertFailed(asked, "was released");
+    assertThat(prefiller.sent()).containsExactly("p=RELEASED");
+  }
+
+  @Test
+  void aSendThatExpiresWhileTheRestWaitsIsToldWhenItsWriteIsOver() {
+    begin(1, 3);
+    Asked asked = pull(20, 22);
+    progress(1, 1, 3);
+    ready(1, 3);
+    rig.advanceSeconds(31);
+    assertThat(prefiller.sent()).isEmpty();
+    complete();
+    assertFailed(asked, "expired");
+    assertThat(prefiller.sent()).containsExactly("p=EXPIRED");
+    assertThat(prefiller.transfers().submitted()).isEqualTo(1);
+  }
+
+  @Test
+  void aFailedEarlyWriteIsToldAtOnceAndTheTransferStays() {
+    begin(1, 3);
+    Asked asked = pull(20, 22);
+    progress(1, 1, 3);
+    prefiller.transfers().only().fail("made to fail");
+    rig.settle();
+    assertFailed(asked, "made to fail");
+    assertThat(prefiller.listener().transferFailures()).hasSize(1);
+    Asked again = pull(30, 32);
+    complete();
+    ready(1, 3);
+    complete();
+    assertServed(again);
+    assertHolds(1, 30);
+    assertHolds(3, 32);
+  }
+
+  @Test
+  void anEarlyWriteThatFailsAfterThePrefillHasEndedFailsTheRequest() {
+    begin(1, 3);
+    Asked asked = pull(20, 22);
+    progress(1, 1, 3);
+    ready(1, 3);
+    prefiller.transfers().only().fail("made to fail");
+    rig.settle();
+    assertFailed(asked, "made to fail");
+    prefiller.release("t");
+    rig.settle();
+    assertThat(prefiller.sent()).containsExactly("p=RELEASED");
+  }
+
+  @Test
+  void anEarlyWriteThatCannotBeStartedFailsTheRequest() {
+    begin(1, 3);
+    Asked asked = pull(20, 22);
+    prefiller.transfers().failSubmits(new IllegalStateException("no threads"));
+    progress(1, 1, 3);
+    assertFailed(asked, "no threads");
+    prefiller.cancel("p", "t", "given up");
+    rig.settle();
+  }
+
+  @Test
+  void closingAnswersWhenTheWriteIsOver() {
+    begin(1, 3);
+    Asked asked = pull(20, 22);
+    progress(1, 1, 3);
+    prefiller.loop().post(() -> prefiller.producer().close("the connector is closed"));
+    ready(1, 3);
+    assertThat(asked.answers()).isEmpty();
+    assertThat(prefiller.sent()).as("still being read").isEmpty();
+    complete();
+    assertFailed(asked, "the connector is closed");
+    assertThat(prefiller.sent()).containsExactly("p=RELEASED");
+  }
+
+  @Test
+  void whileNoCachesAreRegisteredNothingIsWritten() {
+    begin(1, 3);
+    Asked asked = pull(20, 22);
+    prefiller.loop().post(prefiller.producer()::detach);
+    progress(1, 1, 3);
+    assertThat(prefiller.transfers().pending()).isZero();
+    prefiller.loop().post(prefiller::attach);
+    progress(2, 1, 3);
+    complete();
+    ready(1, 3);
+    assertServed(asked);
+  }
+
+  // Several.
+
+  @Test
+  void ofTwoRequestsOfAPullEachIsAnsweredWhenItIsDone() {
+    begin(1, 3);
+    prefiller.cache().fill(40, 40);
+    prefiller.ready("p2", "u", 40);
+    rig.settle();
+    Asked asked =
+        decoder.pull(
+            at, RawDecoder.entry("d", "t", 20, 22), RawDecoder.entry("e", "u", 50));
+    rig.settle();
+    progress(1, 1, 3);
+    complete();
+    PullResponse first = asked.answer();
+    assertThat(first.status()).isEqualTo(Status.CONTINUE);
+    assertThat(first.okRequests()).containsExactly("e");
+    ready(1, 3);
+    complete();
+    PullResponse last = asked.answer();
+    assertThat(last.status()).isEqualTo(Status.FINISH);
+    assertThat(last.okRequests()).containsExactly("d");
+    assertThat(prefiller.sent()).containsExactlyInAnyOrder("p=SERVED", "p2=SERVED");
+    assertHolds(40, 50);
+    assertHolds(1, 20);
+    assertHolds(3, 22);
+  }
+
+  @Test
+  void aTransferIsServedWhenEachOfTwoDecoderRanksHasAll() {
+    RawDecoder one = rig.rawDecoder(0, 2);
+    RawDecoder two = rig.rawDecoder(1, 2);
+    begin(1, 3);
+    Asked first = one.pull(at, "d", "t", 20, 22);
+    rig.settle();
+    progress(1, 1, 3);
+    Asked second = two.pull(at, "d", "t", 30, 32);
+    rig.settle();
+    assertThat(prefiller.transfers().pending()).as("a write to each").isEqualTo(2);
+    prefiller.transfers().underWay().getFirst().complete();
+    rig.settle();
+    ready(1, 3);
+    prefiller.transfers().underWay().getLast().complete();
+    rig.settle();
+    assertThat(first.answer().okRequests()).containsExactly("d");
+    assertThat(prefiller.sent()).as("the other has a block to come").isEmpty();
+    complete();
+    complete();
+    assertThat(second.answer().okRequests()).containsExactly("d");
+    assertThat(prefiller.sent()).containsExactly("p=SERVED");
+  }
+}
