@@ -1,8 +1,11 @@
 package dev.mooncake4j.core.schedules;
 
+import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.connector.StepPlan;
 import dev.mooncake4j.connector.StepResult;
 import dev.mooncake4j.core.rig.RigPrefiller;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -20,6 +23,12 @@ final class PrefillServer {
     final String requestId;
     int[] blocks = {};
     boolean ready;
+
+    /** Its first blocks that are finished while the prefill goes on; -1 where none were told. */
+    int finished = -1;
+
+    int restarts;
+    boolean givenUp;
 
     Send(String transferId) {
       this.transferId = transferId;
@@ -47,26 +56,81 @@ final class PrefillServer {
     rank.announce(send.requestId, transferId);
   }
 
+  /**
+   * Some more blocks of a prefill are finished, if there were blocks for it; or it begins anew. An
+   * unfinished block holds nothing of the prompt, and never what it will.
+   */
+  void progress(String transferId, int count, SplittableRandom random) {
+    Send send = unended.get("p-" + transferId);
+    if (send == null) {
+      send = new Send(transferId);
+      int[] taken = blocks.take(count, send, random);
+      if (taken == null) {
+        return;
+      }
+      send.blocks = taken;
+      for (int block : taken) {
+        rank.cache().fill(-2, block);
+      }
+      unended.put(send.requestId, send);
+    }
+    if (send.ready || send.givenUp) {
+      return;
+    }
+    if (send.finished > 0 && random.nextInt(6) == 0) {
+      for (int block : send.blocks) {
+        rank.cache().fill(-3, block);
+      }
+      send.finished = 0;
+      send.restarts++;
+    } else {
+      int before = Math.max(send.finished, 0);
+      send.finished = before + random.nextInt(count - before + 1);
+      fill(send, before, send.finished);
+    }
+    rank.progress(
+        new StepPlan.Progress(
+            send.requestId,
+            transferId,
+            send.restarts,
+            BlockIds.ofGroups(Arrays.copyOf(send.blocks, send.finished)),
+            // Now and then the server has told another total than there is in the end.
+            List.of(count + (transferId.hashCode() % 7 == 0 ? 1 : 0))));
+  }
+
+  private void fill(Send send, int from, int to) {
+    for (int i = from; i < to; i++) {
+      rank.cache().fill(pattern(send.transferId, i), send.blocks[i]);
+    }
+  }
+
   /** The prefill has ended, if there were blocks for it. */
   boolean ready(String transferId, int count, SplittableRandom random) {
-    Send send = new Send(transferId);
-    int[] taken = blocks.take(count, send, random);
-    if (taken == null) {
-      return false;
+    Send send = unended.get("p-" + transferId);
+    if (send == null) {
+      send = new Send(transferId);
+      int[] taken = blocks.take(count, send, random);
+      if (taken == null) {
+        return false;
+      }
+      send.blocks = taken;
     }
-    send.blocks = taken;
+    fill(send, Math.max(send.finished, 0), count);
     send.ready = true;
-    for (int i = 0; i < count; i++) {
-      rank.cache().fill(pattern(transferId, i), taken[i]);
-    }
     unended.put(send.requestId, send);
-    rank.ready(send.requestId, transferId, taken);
+    rank.ready(send.requestId, transferId, send.blocks);
     return true;
   }
 
-  /** Before it is ready, or after: then the connector gives the blocks back. */
+  /** Before it is ready, or after: where it has blocks, the connector gives them back. */
   void cancel(String transferId) {
-    rank.cancel("p-" + transferId, transferId, "given up");
+    Send send = unended.get("p-" + transferId);
+    if (send != null && !send.ready && !send.givenUp) {
+      send.givenUp = true;
+      rank.giveUp(send.requestId, transferId, "given up");
+    } else if (send == null || !send.givenUp) {
+      rank.cancel("p-" + transferId, transferId, "given up");
+    }
   }
 
   /** Frees what the connector gives back. */

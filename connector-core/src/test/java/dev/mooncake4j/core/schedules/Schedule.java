@@ -128,17 +128,19 @@ final class Schedule implements AutoCloseable {
       announce(somePlanned());
     } else if (dice < 27) {
       queue(somePlanned());
-    } else if (dice < 40) {
+    } else if (dice < 34) {
+      progress(somePlanned());
+    } else if (dice < 46) {
       ready(somePlanned());
-    } else if (dice < 56) {
+    } else if (dice < 61) {
       pull(somePlanned());
-    } else if (dice < 58) {
+    } else if (dice < 63) {
       giveUp();
-    } else if (dice < 62) {
+    } else if (dice < 66) {
       change(somePlanned());
-    } else if (dice < 76) {
+    } else if (dice < 79) {
       transfer();
-    } else if (dice < 82) {
+    } else if (dice < 84) {
       network();
     } else if (dice < 84) {
       bootstrap();
@@ -161,6 +163,16 @@ final class Schedule implements AutoCloseable {
       transfer.announced = true;
       trace("announce " + transfer.transferId);
       prefillers.forEach(p -> p.announce(transfer.transferId));
+    }
+  }
+
+  private void progress(Planned transfer) {
+    if (transfer.announced && !transfer.readied && !transfer.cancelled) {
+      trace("progress " + transfer.transferId);
+      for (PrefillServer p : prefillers) {
+        p.progress(transfer.transferId, transfer.blocks, random);
+        maybeTurn();
+      }
     }
   }
 
