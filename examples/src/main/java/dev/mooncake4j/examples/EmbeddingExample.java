@@ -1,6 +1,7 @@
 package dev.mooncake4j.examples;
 
 import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.connector.FinishDecision;
 import dev.mooncake4j.connector.FinishReason;
 import dev.mooncake4j.connector.KvConnector;
 import dev.mooncake4j.connector.KvRequest;
@@ -53,6 +54,22 @@ public final class EmbeddingExample {
         return result.received().contains("d-1"); // decode; or else compute the prompt here
       }
     }
+  }
+  // @end
+
+  // @start region=progress
+  /** A prefiller that computes a prompt in chunks: finished blocks are sent meanwhile. */
+  static FinishDecision prefillInChunks(
+      KvConnector connector, KvWorker worker, KvRequest request, BlockIds blocks, int chunk) {
+    for (int done = 0; done < request.promptTokens(); ) {
+      done = Math.min(done + chunk, request.promptTokens());
+      // ... run the model on the chunk: the KV of the first `done` tokens is in the blocks now ...
+      connector.scheduler().onPrefillProgress(request, blocks, done);
+      worker.startStep(connector.scheduler().buildStep()); // returns at once
+    }
+    var decision = connector.scheduler().onRequestFinished(request, blocks, FinishReason.LENGTH);
+    worker.startStep(connector.scheduler().buildStep()); // what is left can be fetched
+    return decision; // the blocks are kept until the request is named as sent
   }
   // @end
 }

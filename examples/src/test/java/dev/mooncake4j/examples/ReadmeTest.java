@@ -7,26 +7,36 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 
-/** The README's example is the code that is compiled, and run by the integration tests. */
+/** The examples on the pages are compiled; the README's is run by the integration tests too. */
 class ReadmeTest {
+  private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
 
   @Test
   void theEmbeddingExampleIsTheCompiledOne() throws IOException {
-    Path root = Path.of("..").toAbsolutePath().normalize();
+    String shown = shown("README.md", "embedding");
+    assertThat(shown).isEqualTo(compiled("embedding"));
+    assertThat(shown.lines().count()).as("about thirty lines").isBetween(20L, 40L);
+  }
+
+  @Test
+  void theExampleOfAPrefillInChunksIsTheCompiledOne() throws IOException {
+    assertThat(shown("docs/embedding.md", "progress")).isEqualTo(compiled("progress"));
+  }
+
+  private static String compiled(String region) throws IOException {
     String source =
         Files.readString(
-            root.resolve("examples/src/main/java/dev/mooncake4j/examples/EmbeddingExample.java"));
-    String compiled =
-        between(source, "// @start region=embedding\n", "  // @end").stripTrailing().stripIndent();
-    String shown =
-        between(
-                Files.readString(root.resolve("README.md")),
-                "<!-- snippet: embedding -->",
-                "\n```\n")
-            .replace("```java", "")
-            .strip();
-    assertThat(shown).isEqualTo(compiled);
-    assertThat(shown.lines().count()).as("about thirty lines").isBetween(20L, 40L);
+            ROOT.resolve("examples/src/main/java/dev/mooncake4j/examples/EmbeddingExample.java"));
+    return between(source, "// @start region=" + region + "\n", "  // @end")
+        .stripTrailing()
+        .stripIndent();
+  }
+
+  private static String shown(String page, String snippet) throws IOException {
+    return between(
+            Files.readString(ROOT.resolve(page)), "<!-- snippet: " + snippet + " -->", "\n```\n")
+        .replace("```java", "")
+        .strip();
   }
 
   private static String between(String text, String start, String end) {

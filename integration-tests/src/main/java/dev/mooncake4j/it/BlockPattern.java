@@ -41,13 +41,18 @@ public record BlockPattern(long seed, int firstWord, int words) {
   /** Fills the memory of one layer, block after block. */
   public void fill(MemorySegment layerMemory, int layer, int blocks) {
     for (int block = 0; block < blocks; block++) {
-      long at = (long) block * words * Long.BYTES;
-      long value = word(layer, block, 0);
-      for (int i = 0; i < words; i++) {
-        layerMemory.set(WORD, at, value);
-        at += Long.BYTES;
-        value += PER_WORD;
-      }
+      fillBlock(layerMemory, layer, block);
+    }
+  }
+
+  /** Fills one block of the memory of one layer. */
+  public void fillBlock(MemorySegment layerMemory, int layer, int block) {
+    long at = (long) block * words * Long.BYTES;
+    long value = word(layer, block, 0);
+    for (int i = 0; i < words; i++) {
+      layerMemory.set(WORD, at, value);
+      at += Long.BYTES;
+      value += PER_WORD;
     }
   }
 

@@ -70,6 +70,16 @@ final class PeerCache implements AutoCloseable {
     }
   }
 
+  /** Fills some blocks alone. */
+  void fillBlocks(long seed, int[] blocks) {
+    BlockPattern pattern = BlockPattern.of(options, seed);
+    for (int i = 0; i < layers.length; i++) {
+      for (int block : blocks) {
+        pattern.fillBlock(layerMemory.get(i), layers[i], block);
+      }
+    }
+  }
+
   void zero() {
     layerMemory.forEach(m -> m.fill((byte) 0));
   }

@@ -16,6 +16,7 @@ import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -34,6 +35,13 @@ import tools.jackson.databind.json.JsonMapper;
  *  {"cmd":"alloc", as above}                      the prefill has begun
  *  {"cmd":"finish","req_id"[,"reason":"STOP"]}    a prefill that has begun ends
  *  {"cmd":"abort","req_id"}                       a prefill that has begun is given up
+ *  {"cmd":"progress","req_id","finished_tokens":n[,"fill":seed]}
+ *                                                 so much of it is computed; with a seed its finished
+ *                                                 blocks are filled first, and no others
+ *  {"cmd":"play","req_id","transfer_id","block_ids","chunks":n,"pause_us":m[,"tell":bool]}
+ *                                                 a prefill of n chunks that take m microseconds each,
+ *                                                 told after each one or not; prefill_ended has at_ns,
+ *                                                 on the clock of the at_ns of finished_recving
  * decoder
  *  {"req_id","transfer_id","remote_engine_id","remote_bootstrap_addr","block_ids"[,"cached_blocks":n]}
  *                                                 fetch, behind n blocks that are cached here
@@ -77,6 +85,8 @@ public final class PeerMain {
     record Result(StepResult result, long at) implements Input {}
 
     record Written(TransferRecorder.Write write) implements Input {}
+
+    record Chunk(PrefillPlay play, int finished) implements Input {}
 
     record Unhealthy() implements Input {}
 
@@ -235,6 +245,7 @@ public final class PeerMain {
               write.seconds(),
               "reason",
               write.reason());
+      case Input.Chunk(PrefillPlay play, int finished) -> chunk(play, finished);
       case Input.Unhealthy() -> events.emit("unhealthy");
       case Input.End() -> stopping = true;
     }
@@ -289,6 +300,18 @@ public final class PeerMain {
       case "finish" ->
           finished("finished", c, FinishReason.valueOf(c.path("reason").asString("LENGTH")));
       case "abort" -> finished("aborted", c, FinishReason.ABORTED);
+      case "progress" -> progress(c);
+      case "play" -> {
+        announce(c);
+        events.emit("allocated", "req_id", text(c, "req_id"));
+        new PrefillPlay(
+                text(c, "req_id"),
+                blocks(c).length * options.blockSize(),
+                c.path("chunks").asInt(8),
+                c.path("pause_us").asLong(0),
+                c.path("tell").asBoolean(true))
+            .start((play, finished) -> inbox.add(new Input.Chunk(play, finished)));
+      }
       case "pull_batch" -> {
         List<PeerServer.PullCommand> pulls = new ArrayList<>();
         for (JsonNode each : c.path("reqs")) {
@@ -319,6 +342,30 @@ public final class PeerMain {
       }
       case "quit" -> stopping = true;
       default -> ask(c);
+    }
+  }
+
+  private void progress(JsonNode c) {
+    String requestId = text(c, "req_id");
+    int tokens = c.path("finished_tokens").asInt();
+    if (c.has("fill")) {
+      int[] all = server.blocks(requestId).toArray(0);
+      int whole = Math.min(all.length, tokens / options.blockSize());
+      cache.fillBlocks(c.path("fill").asLong(), Arrays.copyOf(all, whole));
+    }
+    server.progress(requestId, tokens);
+    events.emit("progressed", "req_id", requestId);
+  }
+
+  /** A chunk of a prefill that is played is over, and with the last one the prefill. */
+  private void chunk(PrefillPlay play, int finished) {
+    if (play.tell()) {
+      server.progress(play.requestId(), play.tokensAfter(finished));
+    }
+    if (finished == play.chunks()) {
+      long at = System.nanoTime();
+      server.finish(play.requestId(), FinishReason.LENGTH);
+      events.emit("prefill_ended", "req_id", play.requestId(), "at_ns", at);
     }
   }
 

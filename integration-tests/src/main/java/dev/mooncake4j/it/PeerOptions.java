@@ -37,6 +37,7 @@ import org.jspecify.annotations.Nullable;
  * @param layerPrefix name of a layer, {@code {}} standing for its index
  * @param fingerprint {@code kv_cache_fingerprint}, or {@code null} for none
  * @param integrityCheck {@code integrity_check}
+ * @param sendWhilePrefill {@code send_while_prefill}
  */
 public record PeerOptions(
     KvRole role,
@@ -59,7 +60,8 @@ public record PeerOptions(
     long seed,
     String layerPrefix,
     @Nullable String fingerprint,
-    boolean integrityCheck) {
+    boolean integrityCheck,
+    boolean sendWhilePrefill) {
 
   private static final Set<String> NAMES =
       Set.of(
@@ -88,7 +90,8 @@ public record PeerOptions(
           "seed",
           "layer-prefix",
           "fingerprint",
-          "integrity-check");
+          "integrity-check",
+          "send-while-prefill");
 
   /** Bytes of K and V of one token, head and dimension, as bfloat16. */
   private static final int KV_ELEMENT_BYTES = 4;
@@ -146,7 +149,8 @@ public record PeerOptions(
             values.number("seed", role == KvRole.PRODUCER ? 1 : 0, 0),
             values.text("layer-prefix", "model.layers.{}.self_attn.attn"),
             values.optionalText("fingerprint"),
-            Boolean.parseBoolean(values.text("integrity-check", "false")));
+            Boolean.parseBoolean(values.text("integrity-check", "false")),
+            Boolean.parseBoolean(values.text("send-while-prefill", "false")));
     if (!problems.isEmpty()) {
       throw new IllegalArgumentException(String.join("; ", problems));
     }
@@ -243,6 +247,7 @@ public record PeerOptions(
             .connectorTimeout(connectorTimeout)
             .abortRequestTimeout(abortTimeout)
             .integrityCheck(integrityCheck)
+            .sendWhilePrefill(sendWhilePrefill)
             .cacheSpec(
                 new KvCacheSpec(List.of(KvCacheGroup.fullAttention(blockSize)), kvHeads, false, 1));
     if (engineId != null) {

@@ -62,6 +62,22 @@ final class PeerServer {
     step();
   }
 
+  /** Prefiller: so many tokens of a prefill that has begun are computed. */
+  void progress(String requestId, int finishedTokens) {
+    Live prefill = live.get(requestId);
+    if (prefill == null) {
+      throw new IllegalArgumentException("request_id=" + requestId + " is not live");
+    }
+    scheduler.onPrefillProgress(prefill.request(), prefill.blocks(), finishedTokens);
+    step();
+  }
+
+  /** The blocks of a request that is live. */
+  BlockIds blocks(String requestId) {
+    Live request = live.get(requestId);
+    return request == null ? BlockIds.none() : request.blocks();
+  }
+
   /** Either side: the server is done with a request. */
   FinishDecision finish(String requestId, FinishReason reason) {
     Live ended = live.get(requestId);
@@ -191,22 +207,30 @@ final class PeerServer {
           failure.quiet(),
           "seconds",
           seconds);
-      received(failure.requestId(), true, seconds);
+      received(failure.requestId(), true, seconds, at);
       finishQuietly(failure.requestId(), FinishReason.ERROR);
     }
     for (Failure failure : result.quieted()) {
       events.emit("quieted", "req_id", failure.requestId());
     }
     for (String requestId : result.received()) {
-      received(requestId, false, seconds(live.get(requestId), at));
+      received(requestId, false, seconds(live.get(requestId), at), at);
       finishQuietly(requestId, FinishReason.LENGTH);
     }
     step();
   }
 
-  private void received(String requestId, boolean loadError, @Nullable Double seconds) {
+  private void received(String requestId, boolean loadError, @Nullable Double seconds, long at) {
     events.emit(
-        "finished_recving", "req_id", requestId, "load_error", loadError, "seconds", seconds);
+        "finished_recving",
+        "req_id",
+        requestId,
+        "load_error",
+        loadError,
+        "seconds",
+        seconds,
+        "at_ns",
+        at);
   }
 
   private static @Nullable Double seconds(@Nullable Live request, long at) {

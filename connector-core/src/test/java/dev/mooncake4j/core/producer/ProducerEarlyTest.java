@@ -492,8 +492,7 @@ class ProducerEarlyTest {
     prefiller.ready("p2", "u", 40);
     rig.settle();
     Asked asked =
-        decoder.pull(
-            at, RawDecoder.entry("d", "t", 20, 22), RawDecoder.entry("e", "u", 50));
+        decoder.pull(at, RawDecoder.entry("d", "t", 20, 22), RawDecoder.entry("e", "u", 50));
     rig.settle();
     progress(1, 1, 3);
     complete();

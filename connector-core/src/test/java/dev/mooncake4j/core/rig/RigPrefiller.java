@@ -117,21 +117,14 @@ public final class RigPrefiller {
   /** A prefill of {@code total} blocks goes on: these, its first ones, are finished. */
   public void progress(String requestId, String transferId, int total, int... finished) {
     progress(
-        new StepPlan.Progress(
-            requestId, transferId, 0, BlockIds.of(finished), List.of(total)));
+        new StepPlan.Progress(requestId, transferId, 0, BlockIds.of(finished), List.of(total)));
   }
 
   /** Prefills go on. */
   public void progress(StepPlan.Progress... progress) {
     step(
         new StepPlan(
-            List.of(),
-            List.of(),
-            List.of(),
-            List.of(),
-            List.of(),
-            List.of(),
-            List.of(progress)));
+            List.of(), List.of(), List.of(), List.of(), List.of(), List.of(), List.of(progress)));
   }
 
   /** A whole step. */

@@ -142,7 +142,7 @@ final class Schedule implements AutoCloseable {
       transfer();
     } else if (dice < 84) {
       network();
-    } else if (dice < 84) {
+    } else if (dice < 86) {
       bootstrap();
     } else {
       advance(random.nextInt(6) == 0 ? random.nextInt(1, 15) : random.nextDouble() * 2);
