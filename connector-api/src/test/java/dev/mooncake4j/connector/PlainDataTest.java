@@ -1,6 +1,7 @@
 package dev.mooncake4j.connector;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
@@ -30,7 +31,7 @@ class PlainDataTest {
           List.of(
               new StepPlan.CancelledSend("r7", "t7", "aborted"),
               new StepPlan.CancelledSend("r8", "t8", "aborted", true)),
-          List.of(new StepPlan.Progress("r9", "t9", 1, BLOCKS, List.of(4, 0))));
+          List.of(new StepPlan.Progress("r9", "t9", 1, BLOCKS, List.of(4, 1))));
 
   private static final StepResult RESULT =
       new StepResult(
@@ -113,6 +114,17 @@ class PlainDataTest {
     cancelled.clear();
     assertThat(result.received()).containsExactly("r1");
     assertThat(plan.cancelledPulls()).containsExactly("r1");
+  }
+
+  @Test
+  void noGroupHasMoreFinishedThanItWillHave() {
+    assertThatThrownBy(() -> new StepPlan.Progress("r", "t", 0, BLOCKS, List.of(4)))
+        .hasMessageContaining("totals=1")
+        .hasMessageContaining("groups=2");
+    assertThatThrownBy(() -> new StepPlan.Progress("r", "t", 0, BLOCKS, List.of(1, 1)))
+        .hasMessageContaining("group=0")
+        .hasMessageContaining("blocks=2")
+        .hasMessageContaining("total=1");
   }
 
   @Test

@@ -55,6 +55,7 @@ public final class EmbeddingExample {
       }
     }
   }
+
   // @end
 
   // @start region=progress

@@ -201,8 +201,7 @@ class SendWhilePrefillSchedulerTest {
     assertThat(plan.progress())
         .as("that it began anew must be known")
         .containsExactly(
-            new StepPlan.Progress(
-                "r", "t", 1, BlockIds.ofGroups(new int[] {}), List.of(5)));
+            new StepPlan.Progress("r", "t", 1, BlockIds.ofGroups(new int[] {}), List.of(5)));
     scheduler.onPrefillProgress(REQUEST, all, 70);
     assertThat(scheduler.buildStep().isEmpty()).isTrue();
     report(scheduler);
