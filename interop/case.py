@@ -13,6 +13,7 @@ from fleet import SHAPE, SPECS, Fleet, Side
 from processes import SOON, Peer, PeerError
 
 BLOCKS = SHAPE["num-blocks"]
+BLOCK_TOKENS = 16
 IDLE = 20.0
 """Seconds within which a Java peer must have forgotten all requests of a case."""
 
@@ -130,6 +131,23 @@ class Run:
             rank.send(cmd=how, req_id=f"p-{transfer}", **more)
         for rank in self.p.ranks:
             rank.wait({"finish": "finished", "abort": "aborted"}[how], req_id=f"p-{transfer}")
+
+    def progress(self, transfer: str, blocks: int) -> None:
+        """So many blocks of a prefill that has begun are computed: they are filled, and no others."""
+        tokens = blocks * BLOCK_TOKENS
+        for rank in self.p.ranks:
+            rank.send(cmd="progress", req_id=f"p-{transfer}", finished_tokens=tokens, fill=self.p.spec.seed)
+        for rank in self.p.ranks:
+            rank.wait("progressed", req_id=f"p-{transfer}")
+
+    def arrived(self, blocks: Ids) -> None:
+        """Waits until the decoder's blocks hold something, all of them."""
+        until = time.monotonic() + SOON
+        for rank in self.d.ranks:
+            while rank.ask("nonzero", cmd="nonzero", block_ids=blocks)["n"] < len(blocks) * len(self.d.part(rank).layers):
+                if time.monotonic() > until:
+                    raise PeerError(f"{rank.name}: {len(blocks)} blocks did not arrive while the prefill went on")
+                time.sleep(0.02)
 
     def sent(self, transfer: str, timeout: float = SOON, side: Side | None = None) -> str:
         """Waits until the prefiller may free the blocks; returns why, where it says so."""

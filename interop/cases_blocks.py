@@ -42,6 +42,60 @@ def decoder_first(run: Run) -> None:
     run.untouched(target)
 
 
+@case("sent while the prefill goes on", "java-p-early", "vllm-d", 64)
+@case("sent while the prefill goes on", "java-p-early", "java-d", 64)
+def while_prefilling(run: Run) -> None:
+    """Each block is filled when it is told as finished: one written before that arrives wrong."""
+    transfer, source, target = run.fresh(), run.ids(64, True), run.ids(64, True)
+    run.p.ranks[0].ask("zeroed", cmd="zero")
+    run.pull(run.command(transfer, target))
+    run.announce(transfer, source)
+    for finished in range(8, 64, 8):
+        run.progress(transfer, finished)
+        run.arrived(target[:finished])
+    run.untouched(target[:56])
+    run.progress(transfer, 64)
+    run.end_prefill(transfer)
+    run.received(transfer)
+    run.sent(transfer)
+    run.verify(source, target)
+    run.untouched(target)
+
+
+@case("prefix cached, sent while the prefill goes on", "java-p-early", "vllm-d", "12 of 40")
+def prefix_while_prefilling(run: Run) -> None:
+    """The decoder asks for the last 12 of 40 blocks and comes when some of them are finished."""
+    transfer, source, target = run.fresh(), run.ids(40, True), run.ids(12, True)
+    run.p.ranks[0].ask("zeroed", cmd="zero")
+    run.announce(transfer, source)
+    run.progress(transfer, 34)
+    run.pull(run.command(transfer, target, cached=28))
+    run.arrived(target[:6])
+    run.untouched(target[:6])
+    run.progress(transfer, 40)
+    run.end_prefill(transfer)
+    run.received(transfer)
+    run.sent(transfer)
+    run.verify(source[-12:], target)
+    run.untouched(target)
+
+
+@case("aborted while it is sent", "java-p-early", "vllm-d", 64)
+def aborted_while_sent(run: Run) -> None:
+    """The decoder is told at once, and the prefiller may free the blocks when nothing reads them."""
+    transfer, source, target = run.fresh(), run.ids(64, True), run.ids(64, True)
+    run.pull(run.command(transfer, target))
+    run.announce(transfer, source)
+    run.progress(transfer, 32)
+    run.arrived(target[:32])
+    run.end_prefill(transfer, "abort")
+    if run.failed(transfer) > 5:
+        raise AssertionError("the decoder was told late")
+    if run.sent(transfer) != "RELEASED":
+        raise AssertionError("the blocks were not let go")
+    run.untouched(target[:32])
+
+
 @case("prefix cached in part", "java-p", "vllm-d", "12 of 40")
 @case("prefix cached in part", "vllm-p", "java-d", "12 of 40")
 def prefix_hit(run: Run) -> None:

@@ -53,6 +53,7 @@ SPECS: dict[str, SideSpec] = {
     "java-d-checks": SideSpec(
         "Java", "decoder", options={"integrity-check": "true", "fingerprint": "toy bf16"}
     ),
+    "java-p-early": SideSpec("Java", "prefiller", seed=1, options={"send-while-prefill": "true"}),
     "java-p-names": SideSpec("Java", "prefiller", seed=1, options={"layer-prefix": "transformer.h.{}.attn"}),
     "java-d-names": SideSpec("Java", "decoder", options={"layer-prefix": "transformer.h.{}.attn"}),
     "java-p-wide": SideSpec("Java", "prefiller", seed=1, options={"head-dim": 64}),

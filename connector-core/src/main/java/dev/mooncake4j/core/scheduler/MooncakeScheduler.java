@@ -122,7 +122,10 @@ public final class MooncakeScheduler implements KvScheduler {
 
   @Override
   public void onPrefillProgress(KvRequest request, BlockIds blocks, int finishedTokens) {
-    if (!sendsEarly || kindOf(request) != Kind.SEND) {
+    // One that has ended is not to be taken for another of its ids.
+    if (!sendsEarly
+        || sends.isKept(request.requestId(), request.transferParams().transferId())
+        || kindOf(request) != Kind.SEND) {
       return;
     }
     requireNotNegative("finished_tokens", finishedTokens);
