@@ -30,6 +30,9 @@ final class PrefillServer {
     int restarts;
     boolean givenUp;
 
+    /** What it computes is lost before its end: other bytes than those that must arrive. */
+    boolean spoiled;
+
     Send(String transferId) {
       this.transferId = transferId;
       this.requestId = "p-" + transferId;
@@ -69,6 +72,7 @@ final class PrefillServer {
         return;
       }
       send.blocks = taken;
+      send.spoiled = random.nextInt(3) == 0;
       for (int block : taken) {
         rank.cache().fill(-2, block);
       }
@@ -78,29 +82,39 @@ final class PrefillServer {
       return;
     }
     if (send.finished > 0 && random.nextInt(6) == 0) {
-      for (int block : send.blocks) {
-        rank.cache().fill(-3, block);
-      }
-      send.finished = 0;
-      send.restarts++;
+      beginAnew(send);
     } else {
       int before = Math.max(send.finished, 0);
       send.finished = before + random.nextInt(count - before + 1);
       fill(send, before, send.finished);
     }
+    tell(send);
+  }
+
+  private void beginAnew(Send send) {
+    for (int block : send.blocks) {
+      rank.cache().fill(-3, block);
+    }
+    send.finished = 0;
+    send.restarts++;
+    send.spoiled = false;
+  }
+
+  private void tell(Send send) {
     rank.progress(
         new StepPlan.Progress(
             send.requestId,
-            transferId,
+            send.transferId,
             send.restarts,
             BlockIds.ofGroups(Arrays.copyOf(send.blocks, send.finished)),
             // Now and then the server has told another total than there is in the end.
-            List.of(count + (transferId.hashCode() % 7 == 0 ? 1 : 0))));
+            List.of(send.blocks.length + (send.transferId.hashCode() % 7 == 0 ? 1 : 0))));
   }
 
   private void fill(Send send, int from, int to) {
     for (int i = from; i < to; i++) {
-      rank.cache().fill(pattern(send.transferId, i), send.blocks[i]);
+      int pattern = send.spoiled ? -4 : pattern(send.transferId, i);
+      rank.cache().fill(pattern, send.blocks[i]);
     }
   }
 
@@ -114,6 +128,10 @@ final class PrefillServer {
         return false;
       }
       send.blocks = taken;
+    }
+    if (send.spoiled) {
+      beginAnew(send);
+      tell(send);
     }
     fill(send, Math.max(send.finished, 0), count);
     send.ready = true;
