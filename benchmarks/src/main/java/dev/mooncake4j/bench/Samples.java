@@ -1,0 +1,45 @@
+package dev.mooncake4j.bench;
+
+import java.util.Arrays;
+import java.util.Collection;
+
+/** Measured values, at least one, and what is read from them. Immutable. */
+final class Samples {
+  private final double[] sorted;
+
+  Samples(double... values) {
+    if (values.length == 0) {
+      throw new IllegalArgumentException("no values: run at least one round");
+    }
+    sorted = values.clone();
+    Arrays.sort(sorted);
+  }
+
+  static Samples of(Collection<Double> values) {
+    return new Samples(values.stream().mapToDouble(Double::doubleValue).toArray());
+  }
+
+  /** The middle value, or the mean of the two in the middle. */
+  double median() {
+    int middle = sorted.length / 2;
+    return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  }
+
+  /** The smallest value that at least {@code percent} of the values do not exceed. */
+  double percentile(double percent) {
+    int rank = (int) Math.ceil(percent / 100 * sorted.length);
+    return sorted[Math.clamp(rank - 1, 0, sorted.length - 1)];
+  }
+
+  double min() {
+    return sorted[0];
+  }
+
+  double max() {
+    return sorted[sorted.length - 1];
+  }
+
+  int count() {
+    return sorted.length;
+  }
+}
