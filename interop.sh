@@ -9,7 +9,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 usage() {
   cat <<'USAGE'
 usage: ./interop.sh [--only PATTERN]... [--logs DIR] [--keep-logs]
-       ./interop.sh --list | --can-run | --help
+       ./interop.sh --list | --can-run | --python | --help
 
 Transfers KV blocks between the Java connector and vLLM's own MooncakeConnector, both ways, checks the bytes on
 the far side, and ends with a table of the cases. The first run installs vLLM: 10 GB, some minutes.
@@ -18,6 +18,7 @@ the far side, and ends with a table of the cases. The first run installs vLLM: 1
   --list          list the cases (those that --only selects), and run none
   --logs DIR      where the peers' logs go; otherwise target/interop/logs, which a run empties
   --keep-logs     keep the logs of a run without failures
+  --python        install vLLM if it is not there, and tell the Python that has it
   --can-run       run nothing; the exit code is 0 if vLLM is installed or there is room for it
 USAGE
 }
@@ -102,6 +103,11 @@ if ! installed; then
     if command -v flock >/dev/null; then flock 8; fi
     installed || install
   ) 8>>"$home/install.lock" || exit 1
+fi
+
+if [ "${1:-}" = --python ]; then
+  printf '%s\n' "$venv/bin/python"
+  exit 0
 fi
 
 # shellcheck disable=SC2034 # for scripts/examples.sh

@@ -1,0 +1,145 @@
+package dev.mooncake4j.bench;
+
+import dev.mooncake4j.bench.BenchOptions.Part;
+import dev.mooncake4j.bench.Fleet.Party;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import tools.jackson.databind.SerializationFeature;
+import tools.jackson.databind.json.JsonMapper;
+
+/**
+ * What {@code ./bench.sh} runs: starts the peers, measures, and prints the tables and the targets.
+ * Exit codes: 0 when all was measured, whether or not targets are met; 1 when something failed; 2
+ * for bad options.
+ */
+public final class BenchMain {
+  private static final JsonMapper JSON =
+      JsonMapper.builder().enable(SerializationFeature.INDENT_OUTPUT).build();
+
+  private static final List<Party> ALL =
+      List.of(
+          Party.OURS,
+          Party.ENGINE_SPINNING,
+          Party.VLLM,
+          Party.ENGINE_PARKING,
+          Party.OURS_TO_VLLM,
+          Party.VLLM_TO_OURS);
+
+  private static final List<Party> PAIRS = List.of(Party.OURS, Party.VLLM);
+
+  /** Blocks beyond those of the largest shape, so that scattered ones leave gaps. */
+  private static final int SPARE_BLOCKS = 48;
+
+  private final BenchOptions options;
+  private final List<Figure> figures = new ArrayList<>();
+
+  private BenchMain(BenchOptions options) {
+    this.options = options;
+  }
+
+  /** Measures what the arguments ask for. */
+  public static void main(String[] args) throws IOException, InterruptedException {
+    BenchOptions options;
+    try {
+      options = BenchOptions.parse(args);
+    } catch (IllegalArgumentException e) {
+      System.err.println("bench: " + e.getMessage() + "; ./bench.sh --help lists the options");
+      System.exit(2);
+      return;
+    }
+    try {
+      new BenchMain(options).run();
+    } catch (IllegalStateException e) {
+      System.err.println("bench: " + e.getMessage());
+      System.exit(1);
+    }
+    System.exit(0);
+  }
+
+  private void run() throws IOException, InterruptedException {
+    Files.createDirectories(options.out());
+    transfers();
+    summary();
+  }
+
+  private void transfers() throws IOException, InterruptedException {
+    List<Shape> one = oneRequestShapes();
+    List<Shape> many = manyShapes();
+    int most = 0;
+    for (Shape shape : one) {
+      most = Math.max(most, shape.totalBlocks());
+    }
+    for (Shape shape : many) {
+      most = Math.max(most, shape.totalBlocks());
+    }
+    if (most == 0) {
+      return;
+    }
+    Progress.show("starting the peers");
+    try (Fleet fleet =
+        Fleet.start(
+            most + SPARE_BLOCKS,
+            options.vllmPython(),
+            options.vllmPrograms().resolve("bench_peer.py"),
+            !one.isEmpty(),
+            List.of(),
+            options.out().resolve("logs"))) {
+      Rounds rounds = new Rounds(fleet, options.rounds(), new Random(7));
+      rounds.warmUp(ALL);
+      if (!one.isEmpty()) {
+        Results results = rounds.measure(one, ALL);
+        write(Part.ONE_REQUEST.title(), results.raw());
+        print("one request, p50 ms", Tables.oneRequest(results));
+        figures.addAll(Targets.oneRequest(results));
+      }
+      if (!many.isEmpty()) {
+        Results results = rounds.measure(many, PAIRS);
+        write(Part.MANY.title(), results.raw());
+        print("many requests at once", Tables.many(results));
+        figures.addAll(Targets.many(results));
+      }
+    }
+  }
+
+  private List<Shape> oneRequestShapes() {
+    List<Shape> shapes = new ArrayList<>();
+    if (options.parts().contains(Part.ONE_REQUEST)) {
+      for (int blocks : options.blocks()) {
+        shapes.add(new Shape(1, blocks, false));
+        shapes.add(new Shape(1, blocks, true));
+      }
+    }
+    return shapes;
+  }
+
+  private List<Shape> manyShapes() {
+    List<Shape> shapes = new ArrayList<>();
+    if (options.parts().contains(Part.MANY)) {
+      for (int[] each : new int[][] {{8, 64}, {32, 16}, {64, 1}}) {
+        shapes.add(new Shape(each[0], each[1], false));
+        shapes.add(new Shape(each[0], each[1], true));
+      }
+    }
+    return shapes;
+  }
+
+  private void summary() throws IOException {
+    write("summary", figures);
+    print("targets", Tables.targets(figures));
+    System.out.println("raw numbers: " + options.out());
+  }
+
+  private void write(String name, Object value) throws IOException {
+    Path file = options.out().resolve(name + ".json");
+    Files.writeString(file, JSON.writeValueAsString(value) + "\n");
+  }
+
+  private static void print(String title, TextTable table) {
+    System.out.println(title + "\n");
+    System.out.println(table);
+  }
+}
