@@ -15,7 +15,8 @@ Measures, each party in turn in every round, prints tables and the targets, and 
 target/bench/*.json and the targets in target/bench/summary.json.
 
   --peer         with vLLM's own MooncakeConnector as the peer to compare with; the first time it is installed: 10 GB
-  --only PART    one-request: 1 to 2,000 blocks, ours, vLLM's, mixed, and the engine alone
+  --only PART    planning: from block ids to copies, by JMH
+                 one-request: 1 to 2,000 blocks, ours, vLLM's, mixed, and the engine alone
                  many: 8 requests of 64 blocks at once, 32 of 16, 64 of one
   --rounds N     measured rounds of each; otherwise 9
   --blocks LIST  sizes for one-request; otherwise 1,8,64,256,2000, which takes 2 GB for each of up to 6 processes
@@ -54,5 +55,5 @@ fi
 
 progress=false
 [ -t 2 ] && progress=true
-exec "$JAVA_HOME/bin/java" -Xmx512m "-Dbench.progress=$progress" -cp "$M4J_EXAMPLES_PATH" \
+exec "$JAVA_HOME/bin/java" -Xmx512m --sun-misc-unsafe-memory-access=allow "-Dbench.progress=$progress" -cp "$M4J_EXAMPLES_PATH" \
   dev.mooncake4j.bench.BenchMain --out "$root/target/bench" --vllm-programs "$root/benchmarks/vllm" ${arguments[@]+"${arguments[@]}"}

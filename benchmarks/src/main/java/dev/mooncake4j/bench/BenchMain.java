@@ -62,8 +62,23 @@ public final class BenchMain {
 
   private void run() throws IOException, InterruptedException {
     Files.createDirectories(options.out());
+    if (options.parts().contains(Part.PLANNING)) {
+      planning();
+    }
     transfers();
     summary();
+  }
+
+  private void planning() throws IOException, InterruptedException {
+    List<Planning.Planned> planned =
+        Planning.measure(
+            options.rounds(),
+            options.vllmPython(),
+            options.vllmPrograms(),
+            options.out().resolve("logs"));
+    write(Part.PLANNING.title(), Planning.raw(planned));
+    print("planning", Planning.table(planned));
+    figures.addAll(Planning.targets(planned));
   }
 
   private void transfers() throws IOException, InterruptedException {

@@ -33,6 +33,7 @@ record BenchOptions(
 
   /** What can be measured by itself. */
   enum Part {
+    PLANNING,
     ONE_REQUEST,
     MANY;
 
