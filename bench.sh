@@ -18,6 +18,9 @@ target/bench/*.json and the targets in target/bench/summary.json.
   --only PART    planning: from block ids to copies, by JMH
                  one-request: 1 to 2,000 blocks, ours, vLLM's, mixed, and the engine alone
                  many: 8 requests of 64 blocks at once, 32 of 16, 64 of one
+                 control: pulls that move no bytes, and 10,000 leases
+                 memory: resident size of the processes, heap allocated for a request
+                 ceilings: iperf3 over loopback, and the engine's own benchmark (with --peer)
   --rounds N     measured rounds of each; otherwise 9
   --blocks LIST  sizes for one-request; otherwise 1,8,64,256,2000, which takes 2 GB for each of up to 6 processes
   --quick        3 rounds of 8 and 64 blocks: whether it works, not how fast
@@ -47,6 +50,12 @@ M4J_MODULE=benchmarks
 # shellcheck source=scripts/examples.sh
 . "$root/scripts/examples.sh"
 m4j_build_examples bench || exit 1
+
+if ! command -v iperf3 >/dev/null && m4j_may_install; then
+  # Without it the figure is left out, which the table says.
+  m4j_apt_get install -y --no-install-recommends iperf3 >/dev/null 2>&1 ||
+    { m4j_apt_get update && m4j_apt_get install -y --no-install-recommends iperf3; } >/dev/null 2>&1 || true
+fi
 
 if [ -n "$peer" ]; then
   python=$("$root/interop.sh" --python) || exit 1

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 import time
 import traceback
@@ -93,10 +92,9 @@ class Peer:
         elif name == "checksum":
             emit("checksum", sha256=self._rank.checksum(c["block_ids"]))
         elif name == "zero":
-            self._rank.fill(0)
+            for memory in self._rank.memory:
+                memory[c["block_ids"]] = 0
             emit("zeroed")
-        elif name == "usage":
-            emit("usage", allocated=-1, rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
         else:
             raise ValueError(f"unknown cmd={name}")
 
@@ -128,7 +126,7 @@ class Peer:
             ended.update((request_id, now) for request_id in results.finished_sending)
             if len(ended) < count:
                 time.sleep(POLL_SECONDS)
-        emit("sent", ended=ended)
+        emit("sent", ended=ended, ends={}, allocated=-1)
 
     def _decode_request(self, c: Command, blocks: int) -> Any:
         params = {k: c[k] for k in ("remote_engine_id", "remote_bootstrap_addr", "transfer_id")}
@@ -160,7 +158,7 @@ class Peer:
         if wanted:
             failed.append(f"{len(wanted)} not over after {PULL_PATIENCE} s")
         ended = [self._ended.pop(request_id, 0) for request_id, _, _ in made]
-        emit("pulled", started=started, ended=ended, failed=failed)
+        emit("pulled", started=started, ended=ended, failed=failed, allocated=-1)
 
     def _release(self, reqs: list[Command]) -> None:
         made, started = [self._decode_request(c, 1) for c in reqs], []

@@ -51,6 +51,15 @@ final class BenchCache {
     }
   }
 
+  /** Makes some blocks of all layers zero. */
+  void zero(int[] ids) {
+    for (int layer = 0; layer < layers; layer++) {
+      for (int id : ids) {
+        memory.asSlice(offset(layer, id), blockBytes).fill((byte) 0);
+      }
+    }
+  }
+
   long address() {
     return memory.address();
   }

@@ -29,6 +29,16 @@ public final class BenchMain {
           Party.OURS_TO_VLLM,
           Party.VLLM_TO_OURS);
 
+  /** Those at once. */
+  private static final List<Shape> MANY =
+      List.of(
+          new Shape(8, 64, false),
+          new Shape(8, 64, true),
+          new Shape(32, 16, false),
+          new Shape(32, 16, true),
+          new Shape(64, 1, false),
+          new Shape(64, 1, true));
+
   private static final List<Party> PAIRS = List.of(Party.OURS, Party.VLLM);
 
   /** Blocks beyond those of the largest shape, so that scattered ones leave gaps. */
@@ -36,6 +46,7 @@ public final class BenchMain {
 
   private final BenchOptions options;
   private final List<Figure> figures = new ArrayList<>();
+  private Results releases = new Results(0);
 
   private BenchMain(BenchOptions options) {
     this.options = options;
@@ -65,7 +76,13 @@ public final class BenchMain {
     if (options.parts().contains(Part.PLANNING)) {
       planning();
     }
+    if (options.parts().contains(Part.CEILINGS)) {
+      ceilings();
+    }
     transfers();
+    if (options.parts().contains(Part.CONTROL)) {
+      leases();
+    }
     summary();
   }
 
@@ -81,6 +98,13 @@ public final class BenchMain {
     figures.addAll(Planning.targets(planned));
   }
 
+  private void ceilings() throws IOException, InterruptedException {
+    List<Ceilings.Ceiling> ceilings =
+        Ceilings.measure(options.vllmPython(), options.out().resolve("logs"));
+    write(Part.CEILINGS.title(), ceilings);
+    print("the wire's and the engine's own speed", Ceilings.table(ceilings));
+  }
+
   private void transfers() throws IOException, InterruptedException {
     List<Shape> one = oneRequestShapes();
     List<Shape> many = manyShapes();
@@ -91,9 +115,17 @@ public final class BenchMain {
     for (Shape shape : many) {
       most = Math.max(most, shape.totalBlocks());
     }
-    if (most == 0) {
+    boolean memory = options.parts().contains(Part.MEMORY);
+    boolean control = options.parts().contains(Part.CONTROL);
+    if (memory) {
+      for (Shape shape : MANY) {
+        most = Math.max(most, shape.totalBlocks());
+      }
+    }
+    if (most == 0 && !control) {
       return;
     }
+    Random random = new Random(7);
     Progress.show("starting the peers");
     try (Fleet fleet =
         Fleet.start(
@@ -103,7 +135,8 @@ public final class BenchMain {
             !one.isEmpty(),
             List.of(),
             options.out().resolve("logs"))) {
-      Rounds rounds = new Rounds(fleet, options.rounds(), new Random(7));
+      Memory idle = memory ? new Memory(fleet, random) : null;
+      Rounds rounds = new Rounds(fleet, options.rounds(), random);
       rounds.warmUp(ALL);
       if (!one.isEmpty()) {
         Results results = rounds.measure(one, ALL);
@@ -116,6 +149,14 @@ public final class BenchMain {
         write(Part.MANY.title(), results.raw());
         print("many requests at once", Tables.many(results));
         figures.addAll(Targets.many(results));
+      }
+      if (idle != null) {
+        List<Memory.Row> rows = idle.measure(MANY);
+        write(Part.MEMORY.title(), rows);
+        print("memory", Memory.table(rows));
+      }
+      if (control) {
+        releases = Control.releases(fleet, options.rounds());
       }
     }
   }
@@ -132,17 +173,39 @@ public final class BenchMain {
   }
 
   private List<Shape> manyShapes() {
-    List<Shape> shapes = new ArrayList<>();
-    if (options.parts().contains(Part.MANY)) {
-      for (int[] each : new int[][] {{8, 64}, {32, 16}, {64, 1}}) {
-        shapes.add(new Shape(each[0], each[1], false));
-        shapes.add(new Shape(each[0], each[1], true));
-      }
+    return options.parts().contains(Part.MANY) ? MANY : List.of();
+  }
+
+  /** After the other peers have ended: leases are configured when a peer starts. */
+  private void leases() throws IOException, InterruptedException {
+    try (Fleet fleet =
+        Fleet.start(
+            SPARE_BLOCKS,
+            null,
+            options.vllmPrograms(),
+            false,
+            Control.leaseOptions(),
+            options.out().resolve("logs"))) {
+      Control.Leases leases = Control.leases(fleet);
+      write(Part.CONTROL.title(), Control.raw(releases, leases));
+      print("control plane", Control.table(releases, leases));
+      figures.addAll(Control.targets(releases, leases));
     }
-    return shapes;
   }
 
   private void summary() throws IOException {
+    if (options.parts().contains(Part.ONE_REQUEST)) {
+      // Its measurement comes with the feature; until then the target is there and not met.
+      figures.add(
+          Figure.of(
+              "sending while the prefill goes on: from the prefill's end to completion",
+              null,
+              null,
+              "ms",
+              Figure.Rule.RATIO_AT_MOST,
+              0.25,
+              "<= 0.25 of sending after it"));
+    }
     write("summary", figures);
     print("targets", Tables.targets(figures));
     System.out.println("raw numbers: " + options.out());

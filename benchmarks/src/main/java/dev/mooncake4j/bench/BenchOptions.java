@@ -35,7 +35,10 @@ record BenchOptions(
   enum Part {
     PLANNING,
     ONE_REQUEST,
-    MANY;
+    MANY,
+    CONTROL,
+    MEMORY,
+    CEILINGS;
 
     /** Its name on the command line and of its file. */
     String title() {

@@ -13,31 +13,34 @@ import dev.mooncake4j.it.PeerOptions;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import tools.jackson.databind.JsonNode;
 
 /**
  * One prefiller or decoder around the connector's public interface, which measures in its own
  * process. {@code benchmarks/vllm/bench_peer.py} does the same around vLLM's connector.
  *
- * <p>Options: {@link PeerOptions}. Commands, each answered by one event (the name in brackets) but
- * where two are named; {@code reqs} is a list of {@code {req_id, transfer_id, block_ids}}, for a
- * decoder with {@code remote_engine_id} and {@code remote_bootstrap_addr}; times are nanoseconds of
- * the system's monotonic clock:
+ * <p>Options: {@link PeerOptions}. Heap bytes ({@code allocated}) are those of all threads from the
+ * begin of what is waited for to its end, or -1. Commands, each answered by one event (the name in
+ * brackets) but where two are named; {@code reqs} is a list of {@code {req_id, transfer_id,
+ * block_ids}}, for a decoder with {@code remote_engine_id} and {@code remote_bootstrap_addr}; times
+ * are nanoseconds of the system's monotonic clock:
  *
  * <pre>
  * {"cmd":"announce","reqs"}   prefiller: prefills begin and end, the blocks can be fetched [announced]
  * {"cmd":"await_sent","count","timeout"}  prefiller: waits until so many were sent
- *                             [waiting, and then sent: "ended" by request id]
+ *                             [waiting, and then sent: "ended" by request id, "ends" by kind, "allocated"]
  * {"cmd":"pull","reqs"}       decoder: fetches, a step and so a wire request for each, and waits for all
- *                             [pulled: "started" and "ended" in the order of the requests, "failed"]
- * {"cmd":"release","reqs"}    decoder: pulls without blocks, a step for each [released: "started"]
+ *                             [pulled: "started" and "ended" in the order of the requests, "failed", "allocated"]
+ * {"cmd":"release","reqs"}    decoder: pulls without blocks, a step for each [released: "started"]; of
+ *                             requests that have arrived, or of others
  * {"cmd":"arrive","reqs"}     decoder: requests are queued, with leases their renewals begin [arrived]
- * {"cmd":"checksum","block_ids"} [checksum]   {"cmd":"zero"} [zeroed]   {"cmd":"usage"} [usage]
- * {"cmd":"quit"}
+ * {"cmd":"checksum","block_ids"} [checksum]   {"cmd":"zero","block_ids"} [zeroed]   {"cmd":"quit"}
  * </pre>
  */
 public final class BenchPeer {
@@ -108,10 +111,9 @@ public final class BenchPeer {
       case "checksum" ->
           commands.emit("checksum", "sha256", cache.sha256(Commands.ids(command, "block_ids")));
       case "zero" -> {
-        cache.fill(0);
+        cache.zero(Commands.ids(command, "block_ids"));
         commands.emit("zeroed");
       }
-      case "usage" -> usage();
       default -> throw new IllegalArgumentException("unknown cmd=" + name);
     }
   }
@@ -142,15 +144,21 @@ public final class BenchPeer {
 
   private void awaitSent(int count, double timeoutSeconds) throws InterruptedException {
     commands.emit("waiting");
+    long before = allocated();
     Map<String, Long> ended = new HashMap<>();
+    Map<StepResult.SendEnd, Integer> ends = new EnumMap<>(StepResult.SendEnd.class);
     long until = System.nanoTime() + (long) (timeoutSeconds * 1e9);
     while (ended.size() < count && System.nanoTime() - until < 0) {
       StepResult result = worker.await(LOOK);
       long now = System.nanoTime();
       scheduler.onStepResult(result);
-      result.sent().forEach(sent -> ended.put(sent.requestId(), now));
+      for (StepResult.Sent sent : result.sent()) {
+        ended.put(sent.requestId(), now);
+        ends.merge(sent.end(), 1, Integer::sum);
+      }
     }
-    commands.emit("sent", "ended", ended);
+    long allocated = allocated() - before;
+    commands.emit("sent", "ended", ended, "ends", ends, "allocated", allocated);
   }
 
   private Live arrived(JsonNode req) {
@@ -177,6 +185,7 @@ public final class BenchPeer {
     }
     long[] started = new long[count];
     long[] ended = new long[count];
+    long before = allocated();
     for (int i = 0; i < count; i++) {
       Live one = made.get(i);
       scheduler.onRequestArrived(one.request());
@@ -207,7 +216,9 @@ public final class BenchPeer {
       failures.add(left + " not over after " + PULL_PATIENCE);
     }
     step();
-    commands.emit("pulled", "started", started, "ended", ended, "failed", failures);
+    long allocated = allocated() - before;
+    commands.emit(
+        "pulled", "started", started, "ended", ended, "failed", failures, "allocated", allocated);
   }
 
   private void over(String requestId, FinishReason reason) {
@@ -219,13 +230,17 @@ public final class BenchPeer {
 
   private void release(JsonNode reqs) {
     List<Live> made = new ArrayList<>(reqs.size());
+    Set<String> known = Set.copyOf(live.keySet());
     for (JsonNode req : reqs) {
-      made.add(arrived(req));
+      Live one = live.get(req.path("req_id").asString());
+      made.add(one == null ? arrived(req) : one);
     }
     long[] started = new long[made.size()];
     for (int i = 0; i < started.length; i++) {
       Live one = made.get(i);
-      scheduler.onRequestArrived(one.request());
+      if (!known.contains(one.request().requestId())) {
+        scheduler.onRequestArrived(one.request());
+      }
       started[i] = System.nanoTime();
       over(one.request().requestId(), FinishReason.ABORTED);
       step();
@@ -233,9 +248,8 @@ public final class BenchPeer {
     commands.emit("released", "started", started);
   }
 
-  private void usage() {
-    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-    commands.emit("usage", "allocated", threads.getTotalThreadAllocatedBytes());
+  private static long allocated() {
+    return ((ThreadMXBean) ManagementFactory.getThreadMXBean()).getTotalThreadAllocatedBytes();
   }
 
   private int tokens(BlockIds blocks) {

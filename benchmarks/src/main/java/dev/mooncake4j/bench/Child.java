@@ -119,8 +119,23 @@ final class Child implements AutoCloseable {
     return next;
   }
 
-  long pid() {
-    return process.pid();
+  /** Processor time of its threads so far, in steps of some milliseconds. */
+  double processorSeconds() {
+    return process.toHandle().info().totalCpuDuration().orElse(Duration.ZERO).toNanos() / 1e9;
+  }
+
+  /** Its memory that lies in main memory now, or -1 where the system does not tell. */
+  long residentBytes() {
+    try {
+      for (String line : Files.readAllLines(Path.of("/proc/" + process.pid() + "/status"))) {
+        if (line.startsWith("VmRSS:")) {
+          return Long.parseLong(line.replaceAll("[^0-9]", "")) * 1024;
+        }
+      }
+    } catch (IOException e) {
+      // No such file on this system, or the process has ended.
+    }
+    return -1;
   }
 
   private String lastWords() {

@@ -94,7 +94,7 @@ public final class EnginePeer {
       case "checksum" ->
           commands.emit("checksum", "sha256", cache.sha256(Commands.ids(command, "block_ids")));
       case "zero" -> {
-        cache.fill(0);
+        cache.zero(Commands.ids(command, "block_ids"));
         commands.emit("zeroed");
       }
       default -> throw new IllegalArgumentException("unknown cmd=" + name);

@@ -61,9 +61,19 @@ final class Fleet implements AutoCloseable {
    *
    * @param seconds of each request
    * @param total seconds from the first start to the last end
-   * @param allocated heap bytes that our two processes allocated, or -1
+   * @param allocatedFrom heap bytes that the prefiller allocated meanwhile, or -1
+   * @param allocatedTo heap bytes that the decoder allocated meanwhile, or -1
    */
-  record Measured(List<Double> seconds, double total, long allocated) {}
+  record Measured(List<Double> seconds, double total, long allocatedFrom, long allocatedTo) {
+    static Measured of(List<Double> seconds, double total) {
+      return new Measured(seconds, total, -1, -1);
+    }
+  }
+
+  /** Bytes of each peer's cache. */
+  long cacheBytes() {
+    return (long) LAYERS * BLOCK_BYTES * blocks;
+  }
 
   private record Peer(Child child, String engineId, String bootstrap) {}
 
@@ -177,7 +187,7 @@ final class Fleet implements AutoCloseable {
             String.valueOf(bootstrapPort)));
   }
 
-  private static int freePort() {
+  static int freePort() {
     try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
       return socket.getLocalPort();
     } catch (IOException e) {
@@ -207,7 +217,7 @@ final class Fleet implements AutoCloseable {
     Child from = from(party);
     Child to = to(party);
     if (verify) {
-      JsonNode zeroed = to.ask("zeroed", PATIENCE, Map.of("cmd", "zero"));
+      JsonNode zeroed = to.ask("zeroed", PATIENCE, Map.of("cmd", "zero", "block_ids", destination));
       assert zeroed != null;
     }
     Measured measured =
@@ -281,7 +291,7 @@ final class Fleet implements AutoCloseable {
                     "poll",
                     party == Party.ENGINE_SPINNING ? "spin" : "park"));
     double seconds = written.path("seconds").doubleValue();
-    return new Measured(List.of(seconds), seconds, -1);
+    return Measured.of(List.of(seconds), seconds);
   }
 
   private Measured pull(Party party, Shape shape, int[] source, int[] destination)
@@ -291,17 +301,12 @@ final class Fleet implements AutoCloseable {
     Requests requests = requests(party, shape, source, destination);
     announce(from, requests);
     tellSent(from, shape.requests());
-    long before = party == Party.OURS ? allocated(to) : -1;
     JsonNode pulled = to.ask("pulled", PATIENCE, Map.of("cmd", "pull", "reqs", requests.pulls()));
-    long allocated = party == Party.OURS ? allocated(to) - before : -1;
     if (!pulled.path("failed").isEmpty()) {
       throw new IllegalStateException(
           party.title + ", " + shape + ": " + pulled.path("failed").get(0));
     }
-    JsonNode sent = from.await("sent", PATIENCE);
-    if (sent.path("ended").size() != shape.requests()) {
-      throw new IllegalStateException(party.title + ", " + shape + ": not all told as sent");
-    }
+    JsonNode sent = sent(from, shape.requests());
     List<Double> seconds = new ArrayList<>();
     long first = Long.MAX_VALUE;
     long last = Long.MIN_VALUE;
@@ -312,7 +317,88 @@ final class Fleet implements AutoCloseable {
       last = Math.max(last, ended);
       seconds.add((ended - started) / 1e9);
     }
-    return new Measured(seconds, (last - first) / 1e9, allocated);
+    return new Measured(
+        seconds,
+        (last - first) / 1e9,
+        sent.path("allocated").longValue(),
+        pulled.path("allocated").longValue());
+  }
+
+  private static JsonNode sent(Child prefiller, int count) throws InterruptedException {
+    JsonNode sent = prefiller.await("sent", PATIENCE);
+    if (sent.path("ended").size() != count) {
+      throw new IllegalStateException(
+          "the prefiller tells " + sent.path("ended").size() + " of " + count + " as sent");
+    }
+    return sent;
+  }
+
+  /**
+   * Lets requests go that were not fetched, all at once: a wire request without blocks for each.
+   *
+   * @return seconds of each from the decoder's step to the prefiller's result
+   */
+  Measured release(Party party, int count) throws InterruptedException {
+    Child from = from(party);
+    Requests requests = smallRequests(party, count);
+    announce(from, requests);
+    return released(party, requests);
+  }
+
+  private Measured released(Party party, Requests requests) throws InterruptedException {
+    Child from = from(party);
+    int count = requests.pulls().size();
+    tellSent(from, count);
+    JsonNode released =
+        to(party).ask("released", PATIENCE, Map.of("cmd", "release", "reqs", requests.pulls()));
+    JsonNode sent = sent(from, count);
+    int expired = sent.path("ends").path("EXPIRED").asInt(0);
+    if (expired > 0) {
+      throw new IllegalStateException(party.title + ": blocks of " + expired + " expired");
+    }
+    List<Double> seconds = new ArrayList<>();
+    long first = released.path("started").get(0).longValue();
+    long last = first;
+    for (int i = 0; i < count; i++) {
+      Object id = requests.prefills().get(i).get("req_id");
+      long ended = sent.path("ended").path(String.valueOf(id)).longValue();
+      last = Math.max(last, ended);
+      seconds.add((ended - released.path("started").get(i).longValue()) / 1e9);
+    }
+    return Measured.of(seconds, (last - first) / 1e9);
+  }
+
+  /**
+   * Keeps leases alive for a while: prefills are done, the decoder has the requests in its queue
+   * and renews. Afterwards they are let go, and none may have expired.
+   *
+   * @param settle before the measurement
+   * @param hold the time that is measured
+   * @return seconds of processor time that both processes took in that time
+   */
+  double holdLeases(int count, Duration settle, Duration hold) throws InterruptedException {
+    Child from = from(Party.OURS);
+    Child to = to(Party.OURS);
+    Requests requests = smallRequests(Party.OURS, count);
+    announce(from, requests);
+    JsonNode arrived =
+        to.ask("arrived", PATIENCE, Map.of("cmd", "arrive", "reqs", requests.pulls()));
+    assert arrived != null;
+    Thread.sleep(settle);
+    double before = from.processorSeconds() + to.processorSeconds();
+    Thread.sleep(hold);
+    double took = from.processorSeconds() + to.processorSeconds() - before;
+    var _ = released(Party.OURS, requests);
+    return took;
+  }
+
+  /** Requests of one block each, which many of them share. */
+  private Requests smallRequests(Party party, int count) {
+    int[] ids = new int[count];
+    for (int i = 0; i < count; i++) {
+      ids[i] = i % blocks;
+    }
+    return requests(party, new Shape(count, 1, false), ids, ids);
   }
 
   private static void announce(Child prefiller, Requests requests) throws InterruptedException {
@@ -330,10 +416,6 @@ final class Fleet implements AutoCloseable {
             PATIENCE,
             Map.of("cmd", "await_sent", "count", count, "timeout", PATIENCE.toSeconds() - 30));
     assert waiting != null;
-  }
-
-  private static long allocated(Child ours) throws InterruptedException {
-    return ours.ask("usage", PATIENCE, Map.of("cmd", "usage")).path("allocated").longValue();
   }
 
   /** What both sides are told of the same requests. */

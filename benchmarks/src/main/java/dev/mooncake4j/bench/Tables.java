@@ -67,7 +67,7 @@ final class Tables {
     return table;
   }
 
-  private static String milliseconds(@Nullable Double seconds) {
+  static String milliseconds(@Nullable Double seconds) {
     return TextTable.number(seconds == null ? null : (Double) (seconds * 1e3));
   }
 }

@@ -60,8 +60,8 @@ class TargetsTest {
   @Test
   void manySmallOnesHaveARateAndATail() {
     Shape shape = new Shape(64, 1, false);
-    results.add(shape, Party.OURS, new Measured(List.of(0.01, 0.02, 0.03), 0.032, -1));
-    results.add(shape, Party.VLLM, new Measured(List.of(0.1, 0.2, 0.4), 0.4, -1));
+    results.add(shape, Party.OURS, Measured.of(List.of(0.01, 0.02, 0.03), 0.032));
+    results.add(shape, Party.VLLM, Measured.of(List.of(0.1, 0.2, 0.4), 0.4));
 
     List<Figure> figures = Targets.many(results);
 
@@ -72,7 +72,7 @@ class TargetsTest {
 
   private void add(Shape shape, Party party, double... seconds) {
     for (double each : seconds) {
-      results.add(shape, party, new Measured(List.of(each), each, -1));
+      results.add(shape, party, Measured.of(List.of(each), each));
     }
   }
 }

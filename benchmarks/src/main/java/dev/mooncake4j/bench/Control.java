@@ -1,0 +1,114 @@
+package dev.mooncake4j.bench;
+
+import dev.mooncake4j.bench.Figure.Rule;
+import dev.mooncake4j.bench.Fleet.Party;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** The control plane: pulls that move no bytes, and leases that are renewed. */
+final class Control {
+  /** Pulls of one round, all at once. */
+  private static final int PULLS = 300;
+
+  private static final int LEASES = 10_000;
+
+  /** Renewed every sixth of it. */
+  private static final int LEASE_SECONDS = 30;
+
+  /** Until the requests have arrived and every lease was renewed once. */
+  private static final Duration SETTLE = Duration.ofSeconds(8);
+
+  /** With the time before, longer than a lease lasts without renewals. */
+  private static final Duration HOLD = Duration.ofSeconds(30);
+
+  /**
+   * What the leases cost.
+   *
+   * @param leases how many are alive
+   * @param renewalsPerSecond that the decoder makes: each lease every sixth of its duration
+   * @param percent of one core, prefiller and decoder together
+   */
+  record Leases(int leases, double renewalsPerSecond, double percent) {}
+
+  private Control() {}
+
+  static Results releases(Fleet fleet, int rounds) throws InterruptedException {
+    Results results = new Results(0);
+    Shape shape = new Shape(PULLS, 1, false);
+    for (int round = 0; round <= rounds; round++) {
+      Progress.show("release-only pulls, round " + round + " of " + rounds);
+      for (Party party : List.of(Party.OURS, Party.VLLM)) {
+        if (fleet.has(party)) {
+          var measured = fleet.release(party, PULLS);
+          if (round > 0) {
+            results.add(shape, party, measured);
+          }
+        }
+      }
+    }
+    Progress.clear();
+    return results;
+  }
+
+  /** Options of peers whose leases are to be measured. */
+  static List<String> leaseOptions() {
+    return List.of("--kv-lease-duration", String.valueOf(LEASE_SECONDS));
+  }
+
+  static Leases leases(Fleet fleet) throws InterruptedException {
+    Progress.show(LEASES + " leases for " + HOLD.plus(SETTLE).toSeconds() + " s");
+    double seconds = fleet.holdLeases(LEASES, SETTLE, HOLD);
+    Progress.clear();
+    return new Leases(LEASES, LEASES * 6.0 / LEASE_SECONDS, seconds / HOLD.toMillis() * 1e3 * 100);
+  }
+
+  static List<Figure> targets(Results releases, @Nullable Leases leases) {
+    Shape shape = new Shape(PULLS, 1, false);
+    return List.of(
+        Figure.of(
+            "control plane: release-only pulls per second",
+            Targets.perSecond(PULLS, releases.total(shape, Party.OURS)),
+            Targets.perSecond(PULLS, releases.total(shape, Party.VLLM)),
+            "1/s",
+            Rule.RATIO_AT_LEAST,
+            10,
+            ">= 10 x vLLM's"),
+        Figure.of(
+            "control plane: 10000 leases of 30 s, both processes",
+            leases == null ? null : (Double) leases.percent(),
+            null,
+            "% of a core",
+            Rule.BELOW,
+            5,
+            "< 5"));
+  }
+
+  static TextTable table(Results releases, Leases leases) {
+    TextTable table =
+        new TextTable("control plane", "per second", "p50 ms", "p99 ms", "% of a core");
+    Shape shape = new Shape(PULLS, 1, false);
+    for (Party party : releases.parties()) {
+      table.add(
+          List.of(
+              "release-only pulls, " + PULLS + " at once, " + party.title,
+              TextTable.number(Targets.perSecond(PULLS, releases.total(shape, party))),
+              Tables.milliseconds(releases.latency(shape, party, 50)),
+              Tables.milliseconds(releases.latency(shape, party, 99)),
+              "-"));
+    }
+    table.add(
+        List.of(
+            "renewals of " + leases.leases() + " leases",
+            TextTable.number(leases.renewalsPerSecond()),
+            "-",
+            "-",
+            TextTable.number(leases.percent())));
+    return table;
+  }
+
+  static Map<String, Object> raw(Results releases, Leases leases) {
+    return Map.of("releases", releases.raw(), "leases", leases);
+  }
+}
