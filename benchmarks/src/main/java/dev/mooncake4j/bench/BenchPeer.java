@@ -2,6 +2,7 @@ package dev.mooncake4j.bench;
 
 import com.sun.management.ThreadMXBean;
 import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.connector.ConnectorHooks;
 import dev.mooncake4j.connector.FinishReason;
 import dev.mooncake4j.connector.KvConnector;
 import dev.mooncake4j.connector.KvRequest;
@@ -9,6 +10,7 @@ import dev.mooncake4j.connector.KvScheduler;
 import dev.mooncake4j.connector.KvTransferParams;
 import dev.mooncake4j.connector.KvWorker;
 import dev.mooncake4j.connector.StepResult;
+import dev.mooncake4j.connector.spi.TransferListener;
 import dev.mooncake4j.it.PeerOptions;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
@@ -19,6 +21,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicLong;
 import tools.jackson.databind.JsonNode;
 
 /**
@@ -40,7 +43,9 @@ import tools.jackson.databind.JsonNode;
  * {"cmd":"release","reqs"}    decoder: pulls without blocks, a step for each [released: "started"]; of
  *                             requests that have arrived, or of others
  * {"cmd":"arrive","reqs"}     decoder: requests are queued, with leases their renewals begin [arrived]
- * {"cmd":"checksum","block_ids"} [checksum]   {"cmd":"zero","block_ids"} [zeroed]   {"cmd":"quit"}
+ * {"cmd":"checksum","block_ids"} [checksum]   {"cmd":"zero","block_ids"} [zeroed]
+ * {"cmd":"renewals"}          prefiller: leases renewed so far [renewals: "count"]
+ * {"cmd":"quit"}
  * </pre>
  */
 public final class BenchPeer {
@@ -72,7 +77,16 @@ public final class BenchPeer {
     BenchCache cache =
         new BenchCache(options.layers(), options.numBlocks(), options.modelBlockBytes());
     cache.fill(options.seed());
-    try (KvConnector connector = KvConnector.open(options.connectorConfig())) {
+    AtomicLong renewals = new AtomicLong();
+    TransferListener counter =
+        new TransferListener() {
+          @Override
+          public void leasesRenewed(int leases) {
+            renewals.addAndGet(leases);
+          }
+        };
+    ConnectorHooks hooks = ConnectorHooks.none().withListener(counter);
+    try (KvConnector connector = KvConnector.open(options.connectorConfig(), hooks)) {
       KvWorker worker = connector.openWorker(options.rank());
       worker.registerKvCaches(cache.layout(options.layerPrefix()));
       var bootstrap = connector.bootstrapAddress();
@@ -87,7 +101,14 @@ public final class BenchPeer {
           "cache_bytes",
           cache.bytes());
       BenchPeer peer = new BenchPeer(commands, connector, worker, cache, options.blockSize());
-      commands.serve(peer::handle);
+      commands.serve(
+          (name, command) -> {
+            if (name.equals("renewals")) {
+              commands.emit("renewals", "count", renewals.get());
+            } else {
+              peer.handle(name, command);
+            }
+          });
     }
     // Threads of the engine do not keep a peer that is done with.
     System.exit(0);

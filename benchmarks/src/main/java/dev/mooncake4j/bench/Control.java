@@ -12,6 +12,9 @@ final class Control {
   /** Pulls of one round, all at once. */
   private static final int PULLS = 300;
 
+  /** Rounds that do not count, for the just-in-time compiler. */
+  private static final int WARM_UP = 5;
+
   private static final int LEASES = 10_000;
 
   /** Renewed every sixth of it. */
@@ -27,7 +30,7 @@ final class Control {
    * What the leases cost.
    *
    * @param leases how many are alive
-   * @param renewalsPerSecond that the decoder makes: each lease every sixth of its duration
+   * @param renewalsPerSecond that the prefiller has made
    * @param percent of one core, prefiller and decoder together
    */
   record Leases(int leases, double renewalsPerSecond, double percent) {}
@@ -37,8 +40,8 @@ final class Control {
   static Results releases(Fleet fleet, int rounds) throws InterruptedException {
     Results results = new Results(0);
     Shape shape = new Shape(PULLS, 1, false);
-    for (int round = 0; round <= rounds; round++) {
-      Progress.show("release-only pulls, round " + round + " of " + rounds);
+    for (int round = 1 - WARM_UP; round <= rounds; round++) {
+      Progress.show("release-only pulls, round " + Math.max(0, round) + " of " + rounds);
       for (Party party : List.of(Party.OURS, Party.VLLM)) {
         if (fleet.has(party)) {
           var measured = fleet.release(party, PULLS);
@@ -59,9 +62,10 @@ final class Control {
 
   static Leases leases(Fleet fleet) throws InterruptedException {
     Progress.show(LEASES + " leases for " + HOLD.plus(SETTLE).toSeconds() + " s");
-    double seconds = fleet.holdLeases(LEASES, SETTLE, HOLD);
+    Fleet.Held held = fleet.holdLeases(LEASES, SETTLE, HOLD);
     Progress.clear();
-    return new Leases(LEASES, LEASES * 6.0 / LEASE_SECONDS, seconds / HOLD.toMillis() * 1e3 * 100);
+    double seconds = HOLD.toMillis() / 1e3;
+    return new Leases(LEASES, held.renewals() / seconds, held.processorSeconds() / seconds * 100);
   }
 
   static List<Figure> targets(Results releases, @Nullable Leases leases) {

@@ -24,6 +24,10 @@ final class Fleet implements AutoCloseable {
   static final int BLOCK_BYTES = 32 * 1024;
 
   private static final Duration START = Duration.ofMinutes(5);
+
+  /** A connection of ours queues 4,096 messages, and drops what is more. */
+  private static final int RELEASED_AT_ONCE = 1000;
+
   private static final Duration PATIENCE = Duration.ofMinutes(3);
 
   /**
@@ -374,9 +378,9 @@ final class Fleet implements AutoCloseable {
    *
    * @param settle before the measurement
    * @param hold the time that is measured
-   * @return seconds of processor time that both processes took in that time
+   * @return what it took
    */
-  double holdLeases(int count, Duration settle, Duration hold) throws InterruptedException {
+  Held holdLeases(int count, Duration settle, Duration hold) throws InterruptedException {
     Child from = from(Party.OURS);
     Child to = to(Party.OURS);
     Requests requests = smallRequests(Party.OURS, count);
@@ -385,12 +389,28 @@ final class Fleet implements AutoCloseable {
         to.ask("arrived", PATIENCE, Map.of("cmd", "arrive", "reqs", requests.pulls()));
     assert arrived != null;
     Thread.sleep(settle);
+    long renewals = renewals(from);
     double before = from.processorSeconds() + to.processorSeconds();
     Thread.sleep(hold);
     double took = from.processorSeconds() + to.processorSeconds() - before;
-    var _ = released(Party.OURS, requests);
-    return took;
+    renewals = renewals(from) - renewals;
+    for (int i = 0; i < count; i += RELEASED_AT_ONCE) {
+      var _ = released(Party.OURS, requests.part(i, Math.min(count, i + RELEASED_AT_ONCE)));
+    }
+    return new Held(took, renewals);
   }
+
+  private static long renewals(Child prefiller) throws InterruptedException {
+    return prefiller.ask("renewals", PATIENCE, Map.of("cmd", "renewals")).path("count").longValue();
+  }
+
+  /**
+   * What holding leases took.
+   *
+   * @param processorSeconds of both processes
+   * @param renewals leases that the prefiller has renewed
+   */
+  record Held(double processorSeconds, long renewals) {}
 
   /** Requests of one block each, which many of them share. */
   private Requests smallRequests(Party party, int count) {
@@ -419,7 +439,11 @@ final class Fleet implements AutoCloseable {
   }
 
   /** What both sides are told of the same requests. */
-  private record Requests(List<Map<String, ?>> prefills, List<Map<String, ?>> pulls) {}
+  private record Requests(List<Map<String, ?>> prefills, List<Map<String, ?>> pulls) {
+    Requests part(int from, int to) {
+      return new Requests(prefills.subList(from, to), pulls.subList(from, to));
+    }
+  }
 
   private Requests requests(Party party, Shape shape, int[] source, int[] destination) {
     Peer prefiller =
