@@ -129,8 +129,12 @@ final class Planning {
                   .measurementIterations(perTurn)
                   .measurementTime(TimeValue.milliseconds(300))
                   .addProfiler(GCProfiler.class)
+                  // The first keeps the JVM from warning about JMH's own use of Unsafe.
                   .jvmArgs(
-                      "-Xmx512m", "--enable-native-access=ALL-UNNAMED", "-Djmh.ignoreLock=true")
+                      "--sun-misc-unsafe-memory-access=allow",
+                      "-Xmx512m",
+                      "--enable-native-access=ALL-UNNAMED",
+                      "-Djmh.ignoreLock=true")
                   .verbosity(VerboseMode.SILENT)
                   .shouldFailOnError(true)
                   .build())
