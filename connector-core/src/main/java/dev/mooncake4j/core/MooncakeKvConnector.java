@@ -162,7 +162,8 @@ final class MooncakeKvConnector implements KvConnector {
                     config.protocol(),
                     config.deviceNames(),
                     config.engineLibrary(),
-                    hooks.clock()));
+                    hooks.clock(),
+                    hooks.engineThreadStart()));
     SideChannel channel = null;
     try {
       channel = new ZmtpSideChannel(config.sharedSecret());

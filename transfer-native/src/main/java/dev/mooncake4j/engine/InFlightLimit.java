@@ -13,13 +13,22 @@ import java.util.concurrent.TimeUnit;
  * second engine in this process that writes to the same peer. Thread-safe.
  */
 final class InFlightLimit {
-  /** Descriptors in flight to one peer. */
+  /** Descriptors in flight to one peer over tcp. */
   static final int DESCRIPTORS = 1024;
 
   /** Enough for every waiting thread, once nobody may wait any more. */
   private static final int OPENED = 1 << 24;
 
-  private final Semaphore permits = new Semaphore(DESCRIPTORS, true);
+  /** For a transport that queues nothing, and so has no limit of its own. */
+  static final int UNLIMITED = 1 << 28;
+
+  private final int descriptors;
+  private final Semaphore permits;
+
+  InFlightLimit(int descriptors) {
+    this.descriptors = descriptors;
+    this.permits = new Semaphore(descriptors, true);
+  }
 
   /**
    * Waits for room, behind those that came before.
@@ -27,11 +36,10 @@ final class InFlightLimit {
    * @return whether there was room before the deadline
    * @throws InterruptedException if interrupted; no room was taken
    */
-  boolean acquire(int descriptors, long deadlineNanos, NanoClock clock)
-      throws InterruptedException {
+  boolean acquire(int count, long deadlineNanos, NanoClock clock) throws InterruptedException {
     while (true) {
       long left = deadlineNanos - clock.nanoTime();
-      if (permits.tryAcquire(descriptors, Math.max(0, left), TimeUnit.NANOSECONDS)) {
+      if (permits.tryAcquire(count, Math.max(0, left), TimeUnit.NANOSECONDS)) {
         return true;
       }
       if (left <= 0) {
@@ -41,13 +49,13 @@ final class InFlightLimit {
   }
 
   /** Takes room if there is some and nobody waits for it. */
-  boolean tryAcquire(int descriptors) throws InterruptedException {
-    return permits.tryAcquire(descriptors, 0, TimeUnit.NANOSECONDS);
+  boolean tryAcquire(int count) throws InterruptedException {
+    return permits.tryAcquire(count, 0, TimeUnit.NANOSECONDS);
   }
 
   /** Gives room back. */
-  void release(int descriptors) {
-    permits.release(descriptors);
+  void release(int count) {
+    permits.release(count);
   }
 
   /** Lets everybody through who waits or comes: they are to see that the engine closes. */
@@ -57,6 +65,6 @@ final class InFlightLimit {
 
   /** Whether nothing is in flight. */
   boolean isIdle() {
-    return permits.availablePermits() >= DESCRIPTORS;
+    return permits.availablePermits() >= descriptors;
   }
 }

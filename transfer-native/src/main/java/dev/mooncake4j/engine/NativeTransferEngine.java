@@ -23,9 +23,10 @@ import org.slf4j.LoggerFactory;
 /**
  * The native engine behind the connector's interface.
  *
- * <p>It has no thread of its own while nothing is wrong: writes run on their callers' threads, a
- * peer is opened on a thread that ends with it, and a reaper lives while some write has run out of
- * time and is not yet quiet. The native library has threads beside these.
+ * <p>It has no thread of its own while nothing is wrong, but for those of {@link SubmitLanes} where
+ * the transport wants them: writes run on their callers' threads, a peer is opened on a thread that
+ * ends with it, and a reaper lives while some write has run out of time and is not yet quiet. The
+ * native library has threads beside these.
  */
 final class NativeTransferEngine implements TransferEngine {
   private static final Logger LOG = LoggerFactory.getLogger(NativeTransferEngine.class);
@@ -40,12 +41,18 @@ final class NativeTransferEngine implements TransferEngine {
   private final boolean provesArrival;
   private final MemoryRegistry registry;
   private final BatchReaper reaper;
-  private final RequestBuffers buffers = new RequestBuffers(WriteOperation.WINDOW);
+  private final Runnable threadStart;
+  private final SubmitLanes lanes;
+  private final RequestBuffers buffers;
   private final Map<String, Peer> peers = new ConcurrentHashMap<>();
   private final AtomicBoolean closeBegun = new AtomicBoolean();
   private final CountDownLatch closed = new CountDownLatch(1);
 
-  private NativeTransferEngine(EngineLibrary library, EngineConfig config, EngineStart start) {
+  private NativeTransferEngine(
+      EngineLibrary library,
+      EngineConfig config,
+      EngineStart start,
+      SubmitLanes.Settings settings) {
     this.host = config.host();
     this.port = start.port();
     this.transport = start.transport();
@@ -54,11 +61,23 @@ final class NativeTransferEngine implements TransferEngine {
         new EngineCore(library, start.handle(), config.clock(), HostAddresses.join(host, port));
     this.registry = new MemoryRegistry(library, start.handle());
     this.reaper = new BatchReaper(core);
+    this.threadStart = config.threadStart();
+    this.lanes = new SubmitLanes(settings, threadStart);
+    this.buffers = new RequestBuffers(Math.max(WriteOperation.WINDOW, settings.window()));
   }
 
   static NativeTransferEngine open(EngineLibrary library, EngineConfig config) {
-    NativeTransferEngine engine =
-        new NativeTransferEngine(library, config, EngineStart.start(library, config));
+    EngineStart start = EngineStart.start(library, config);
+    return open(library, config, start, SubmitLanes.Settings.of(start.transport()));
+  }
+
+  /** {@link #open(EngineLibrary, EngineConfig)} with writes split as told. */
+  static NativeTransferEngine open(
+      EngineLibrary library,
+      EngineConfig config,
+      EngineStart start,
+      SubmitLanes.Settings settings) {
+    NativeTransferEngine engine = new NativeTransferEngine(library, config, start, settings);
     LOG.info(
         "engine={} transport={} completion_proves_arrival={} library={}",
         engine.core.address,
@@ -104,7 +123,12 @@ final class NativeTransferEngine implements TransferEngine {
   public void register(List<MemoryRange> ranges) {
     core.enter();
     try {
-      OwnThread.run("m4j-engine-register", () -> registry.register(ranges));
+      OwnThread.run(
+          "m4j-engine-register",
+          () -> {
+            threadStart.run();
+            registry.register(ranges);
+          });
     } finally {
       core.exit();
     }
@@ -114,7 +138,12 @@ final class NativeTransferEngine implements TransferEngine {
   public void unregister(List<MemoryRange> ranges) {
     core.enter();
     try {
-      OwnThread.run("m4j-engine-unregister", () -> registry.unregister(ranges));
+      OwnThread.run(
+          "m4j-engine-unregister",
+          () -> {
+            threadStart.run();
+            registry.unregister(ranges);
+          });
     } finally {
       core.exit();
     }
@@ -139,7 +168,7 @@ final class NativeTransferEngine implements TransferEngine {
       if (refused != null) {
         return WriteResult.failed("peer=" + name + ": " + refused);
       }
-      Peer peer = peers.computeIfAbsent(name, key -> new Peer(core, key));
+      Peer peer = peers.computeIfAbsent(name, key -> new Peer(core, key, limit()));
       return write(peer, descriptors, start, start + timeoutNanos);
     } finally {
       core.exit();
@@ -171,20 +200,39 @@ final class NativeTransferEngine implements TransferEngine {
                   ? ": the engine is closing"
                   : " cannot be reached: is its engine running?"));
     }
-    RequestBuffers.Buffer buffer = buffers.take();
     try {
       WriteResult result =
-          new WriteOperation(core, reaper, peer, descriptors, buffer, segment, start, deadline)
-              .run();
+          lanes.settings().split()
+              ? new ParallelWrite(
+                      core, reaper, peer, descriptors, buffers, lanes, segment, start, deadline)
+                  .run()
+              : writeAlone(peer, descriptors, segment, start, deadline);
       if (!result.isCompleted()) {
         // It may have come back elsewhere, or registered more: the next write asks it again.
         peer.forget();
       }
       return result;
     } finally {
-      buffers.giveBack(buffer);
       peer.release();
     }
+  }
+
+  private WriteResult writeAlone(
+      Peer peer, DescriptorList descriptors, int segment, long start, long deadline) {
+    RequestBuffers.Buffer buffer = buffers.take();
+    try {
+      return new WriteOperation(core, reaper, peer, descriptors, buffer, segment, start, deadline)
+          .run();
+    } finally {
+      buffers.giveBack(buffer);
+    }
+  }
+
+  /** Descriptors that one peer is given at once: tcp has a limit that must never be reached. */
+  private int limit() {
+    return transport.equals(EngineStart.TCP) || !lanes.settings().split()
+        ? InFlightLimit.DESCRIPTORS
+        : InFlightLimit.UNLIMITED;
   }
 
   /** The name that the engine knows a peer by, or {@code null} if it is none. */
@@ -334,6 +382,8 @@ final class NativeTransferEngine implements TransferEngine {
       LOG.warn("engine={} does not give its registrations back", core.address, e);
     }
     core.library.destroy(core.handle);
+    // Their streams go with them, and by now nobody asks for a copy on one.
+    lanes.close();
     buffers.close();
   }
 }

@@ -29,7 +29,7 @@ final class Peer {
   private static final int UNKNOWN = -4;
 
   final String name;
-  final InFlightLimit limit = new InFlightLimit();
+  final InFlightLimit limit;
 
   private final EngineCore core;
   private int segment = UNKNOWN;
@@ -42,9 +42,10 @@ final class Peer {
 
   private @Nullable CompletableFuture<Integer> opening;
 
-  Peer(EngineCore core, String name) {
+  Peer(EngineCore core, String name, int limit) {
     this.core = core;
     this.name = name;
+    this.limit = new InFlightLimit(limit);
   }
 
   /**

@@ -4,6 +4,8 @@ import dev.mooncake4j.connector.EngineUnavailableException;
 import dev.mooncake4j.connector.spi.EngineConfig;
 import dev.mooncake4j.connector.spi.NanoClock;
 import dev.mooncake4j.connector.spi.TransferEngine;
+import dev.mooncake4j.engine.load.EngineLibrary;
+import dev.mooncake4j.engine.load.OwnThread;
 import java.util.List;
 
 /** Engines for tests. */
@@ -26,6 +28,19 @@ final class Engines {
 
   static EngineConfig config(String protocol) {
     return new EngineConfig("127.0.0.1", protocol, List.of(), null, NanoClock.SYSTEM);
+  }
+
+  /** An engine that splits its writes, as it does for transports that copy in the submitter. */
+  static TransferEngine openParallel(EngineConfig config, int lanes, int window) {
+    EngineLibrary library = EngineLibrary.open(config.library(), false);
+    return OwnThread.call(
+        "engine-start",
+        () ->
+            NativeTransferEngine.open(
+                library,
+                config,
+                EngineStart.start(library, config),
+                new SubmitLanes.Settings(lanes, window)));
   }
 
   static TransferEngine open() {

@@ -12,16 +12,29 @@ import org.jspecify.annotations.Nullable;
  * @param deviceNames whitelist of RDMA devices; empty takes all
  * @param library the engine library's file, or {@code null} to search for one
  * @param clock the monotonic clock behind deadlines
+ * @param threadStart runs on each thread of the engine's own that registers or moves memory, before
+ *     it does; to bind a CUDA device to the thread, say
  */
 public record EngineConfig(
     String host,
     String protocol,
     List<String> deviceNames,
     @Nullable Path library,
-    NanoClock clock) {
+    NanoClock clock,
+    Runnable threadStart) {
 
   /** Copies the list. */
   public EngineConfig {
     deviceNames = List.copyOf(deviceNames);
+  }
+
+  /** A configuration whose threads need no preparation. */
+  public EngineConfig(
+      String host,
+      String protocol,
+      List<String> deviceNames,
+      @Nullable Path library,
+      NanoClock clock) {
+    this(host, protocol, deviceNames, library, clock, () -> {});
   }
 }
