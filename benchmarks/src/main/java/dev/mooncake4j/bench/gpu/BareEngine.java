@@ -12,6 +12,7 @@ import dev.mooncake4j.engine.load.EngineLibrary;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -28,7 +29,7 @@ final class BareEngine {
   /** An engine with one transport and one piece of memory, kept until the process ends. */
   BareEngine(String transport, String location, long memory, long bytes) {
     EngineLibrary library = EngineLibrary.open(null, false);
-    engine = library.create(HOST, java.util.List.of());
+    engine = library.create(HOST, List.of());
     if (engine.address() == 0) {
       throw new IllegalStateException("createTransferEngine: " + library.explained());
     }
@@ -60,12 +61,12 @@ final class BareEngine {
    * What a batch took, in nanoseconds.
    *
    * @param submit the call that submits
-   * @param wait from there until the first descriptor is done
+   * @param copy from there until the first descriptor is done
    * @param poll from there until each has been asked for
    */
-  record Took(long submit, long wait, long poll) {
+  record Took(long submit, long copy, long poll) {
     long total() {
-      return submit + wait + poll;
+      return submit + copy + poll;
     }
   }
 
@@ -82,8 +83,7 @@ final class BareEngine {
             JAVA_INT, at + transfer_request.opcode$offset(), TransferEngineC.OPCODE_WRITE());
         requests.set(JAVA_LONG, at + transfer_request.source$offset(), list.source(i));
         requests.set(JAVA_INT, at + transfer_request.target_id$offset(), segment);
-        requests.set(
-            JAVA_LONG, at + transfer_request.target_offset$offset(), list.destination(i));
+        requests.set(JAVA_LONG, at + transfer_request.target_offset$offset(), list.destination(i));
         requests.set(JAVA_LONG, at + transfer_request.length$offset(), list.length(i));
       }
       long start = System.nanoTime();
@@ -115,8 +115,8 @@ final class BareEngine {
         return;
       }
       if (code != 0
-          || state != TransferEngineC.STATUS_WAITING()
-              && state != TransferEngineC.STATUS_PENDING()) {
+          || (state != TransferEngineC.STATUS_WAITING()
+              && state != TransferEngineC.STATUS_PENDING())) {
         throw new IllegalStateException("task=" + task + ": code=" + code + " state=" + state);
       }
       Thread.onSpinWait();

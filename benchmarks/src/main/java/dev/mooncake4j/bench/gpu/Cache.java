@@ -122,8 +122,8 @@ final class Cache {
   }
 
   private static long firstWord(int layer, int block) {
-    long z = (((long) layer + 1) << 32 | block) * 0xBF58476D1CE4E5B9L;
-    return z ^ z >>> 31;
+    long z = ((((long) layer + 1) << 32) | block) * 0xBF58476D1CE4E5B9L;
+    return z ^ (z >>> 31);
   }
 
   /** What is done with one piece of one layer; answers a count. */

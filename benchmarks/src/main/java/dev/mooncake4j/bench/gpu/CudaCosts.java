@@ -60,7 +60,8 @@ final class CudaCosts {
     for (int threads : new int[] {1, 2, 4, 8, 16}) {
       results.put("copy_each_threads_" + threads, median(rounds, threads, this::copyEach));
       results.put(
-          "copy_batch_threads_" + threads, median(rounds, threads, (i, f, e, s) -> batch(f, e, 0, s)));
+          "copy_batch_threads_" + threads,
+          median(rounds, threads, (i, f, e, s) -> batch(f, e, 0, s)));
     }
     results.put(
         "copy_batch_engines_threads_1", median(rounds, 1, (i, f, e, s) -> batch(f, e, 1, s)));

@@ -4,6 +4,7 @@ import dev.mooncake4j.connector.KvMemory;
 import java.lang.foreign.MemorySegment;
 
 /** The first device that the CUDA runtime shows. */
+@SuppressWarnings("restricted") // addresses and functions of CUDA's, or of memory allocated here
 final class CudaDevice implements Device {
   private final CudaRuntime cuda;
   private final MemorySegment stream;

@@ -20,6 +20,7 @@ import java.util.List;
  * <p>Every call throws {@link IllegalStateException} with CUDA's text where it fails. Device
  * pointers are longs. Thread-safe.
  */
+@SuppressWarnings("restricted") // addresses and functions of CUDA's, or of memory allocated here
 final class CudaRuntime {
   /** The runtime tells the direction by the addresses. */
   private static final int KIND_DEFAULT = 4;
@@ -91,8 +92,7 @@ final class CudaRuntime {
 
   private MethodHandle call(String function, MemoryLayout... arguments) {
     return Linker.nativeLinker()
-        .downcallHandle(
-            library.findOrThrow(function), FunctionDescriptor.of(JAVA_INT, arguments));
+        .downcallHandle(library.findOrThrow(function), FunctionDescriptor.of(JAVA_INT, arguments));
   }
 
   /** Free and total memory, and the versions. */
@@ -159,8 +159,7 @@ final class CudaRuntime {
   void memcpyAsync(long to, long from, long bytes, MemorySegment stream) {
     try {
       check(
-          "cudaMemcpyAsync",
-          (int) memcpyAsync.invokeExact(to, from, bytes, KIND_DEFAULT, stream));
+          "cudaMemcpyAsync", (int) memcpyAsync.invokeExact(to, from, bytes, KIND_DEFAULT, stream));
     } catch (Throwable e) {
       throw thrown(e);
     }
@@ -187,8 +186,7 @@ final class CudaRuntime {
       check(
           "cudaMemcpyBatchAsync",
           (int)
-              memcpyBatchAsync.invokeExact(
-                  to, from, bytes, count, attributes, first, 1L, stream));
+              memcpyBatchAsync.invokeExact(to, from, bytes, count, attributes, first, 1L, stream));
     } catch (Throwable e) {
       throw thrown(e);
     }
@@ -198,9 +196,7 @@ final class CudaRuntime {
   MemorySegment newStream() {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment into = arena.allocate(ADDRESS);
-      check(
-          "cudaStreamCreateWithFlags",
-          (int) streamCreate.invokeExact(into, STREAM_NON_BLOCKING));
+      check("cudaStreamCreateWithFlags", (int) streamCreate.invokeExact(into, STREAM_NON_BLOCKING));
       return into.get(ADDRESS, 0);
     } catch (Throwable e) {
       throw thrown(e);

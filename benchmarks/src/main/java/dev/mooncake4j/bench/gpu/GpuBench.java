@@ -102,7 +102,7 @@ public final class GpuBench {
 
   private void note(String what, PeerFailure e) {
     failed = true;
-    say("FAILED %s: %s", what, e.getMessage());
+    say("FAILED %s: %s", what, String.valueOf(e.getMessage()));
   }
 
   private void measure(Pair pair, String transport, Shape shape, Blocks blocks)
@@ -140,8 +140,7 @@ public final class GpuBench {
   private void probe() throws IOException, InterruptedException {
     Shape shape = Shape.named("probe");
     Blocks blocks = new Blocks(Pattern.SCATTERED, 64, 1);
-    List<String> tried =
-        options.hostMemory() ? List.of(IPC, TCP) : List.of(IPC, TCP, "nvlink");
+    List<String> tried = options.hostMemory() ? List.of(IPC, TCP) : List.of(IPC, TCP, "nvlink");
     boolean any = false;
     for (String transport : tried) {
       try (Pair pair = Pair.start(options.peers(), shape, 128, transport, device())) {
@@ -163,7 +162,7 @@ public final class GpuBench {
         say("probe %s: the bare engine too", transport);
         any = true;
       } catch (PeerFailure e) {
-        say("probe %s: does not work: %s", transport, e.getMessage());
+        say("probe %s: does not work: %s", transport, String.valueOf(e.getMessage()));
       }
     }
     failed = !any;

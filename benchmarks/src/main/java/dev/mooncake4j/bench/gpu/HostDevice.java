@@ -5,6 +5,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /** Host memory where a device's is expected, to rehearse the benchmark without a GPU. */
+@SuppressWarnings("restricted") // addresses and functions of CUDA's, or of memory allocated here
 final class HostDevice implements Device {
   private static final long PAGE = 4096;
 

@@ -50,8 +50,7 @@ final class Pair implements AutoCloseable {
       throws IOException, InterruptedException {
     String[] arguments = {shape.name(), Integer.toString(blocks), transport, device};
     String name = transport + "-" + shape.name();
-    PeerProcess prefiller =
-        PeerProcess.start(setting, "prefiller-" + name, "prefiller", arguments);
+    PeerProcess prefiller = PeerProcess.start(setting, "prefiller-" + name, "prefiller", arguments);
     PeerProcess decoder = null;
     try {
       decoder = PeerProcess.start(setting, "decoder-" + name, "decoder", arguments);

@@ -4,10 +4,8 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import tools.jackson.databind.SerializationFeature;
 import tools.jackson.databind.json.JsonMapper;
 
@@ -54,9 +52,23 @@ final class Report {
     raw("summary", summary());
   }
 
+  /**
+   * One figure against its target.
+   *
+   * @param ratio of ours to the peer's
+   */
+  record Figure(
+      String figure,
+      double ours,
+      double peer,
+      String unit,
+      double ratio,
+      double target,
+      boolean met) {}
+
   /** A figure for each target and cache, of the largest request through CUDA IPC. */
-  private List<Map<String, Object>> summary() {
-    List<Map<String, Object>> figures = new ArrayList<>();
+  private List<Figure> summary() {
+    List<Figure> figures = new ArrayList<>();
     for (Result result : results) {
       if (result.transport().equals("tcp") || result.count() != largest(result)) {
         continue;
@@ -65,16 +77,15 @@ final class Report {
       double peer = contiguous ? result.plainRate() : result.bareRate();
       double target = contiguous ? CONTIGUOUS_TARGET : SCATTERED_TARGET;
       double ratio = result.oursRate() / peer;
-      Map<String, Object> figure = new LinkedHashMap<>();
-      figure.put(
-          "figure", "gpu_" + result.name() + (contiguous ? "_to_plain_copy" : "_to_one_batch"));
-      figure.put("ours", result.oursRate());
-      figure.put("peer", peer);
-      figure.put("unit", "GB/s");
-      figure.put("ratio", ratio);
-      figure.put("target", target);
-      figure.put("met", ratio >= target);
-      figures.add(figure);
+      figures.add(
+          new Figure(
+              "gpu_" + result.name() + (contiguous ? "_to_plain_copy" : "_to_one_batch"),
+              result.oursRate(),
+              peer,
+              "GB/s",
+              ratio,
+              target,
+              ratio >= target));
     }
     return figures;
   }
@@ -98,18 +109,18 @@ final class Report {
       text.append("| ").append(String.join(" | ", result.row())).append(" |\n");
     }
     text.append('\n');
-    for (Map<String, Object> figure : summary()) {
+    for (Figure figure : summary()) {
       text.append(
           String.format(
               Locale.ROOT,
               "%-60s ours %8.1f peer %8.1f %s ratio %6.3f target %.1f %s%n",
-              figure.get("figure"),
-              figure.get("ours"),
-              figure.get("peer"),
-              figure.get("unit"),
-              figure.get("ratio"),
-              figure.get("target"),
-              Boolean.TRUE.equals(figure.get("met")) ? "met" : "NOT MET"));
+              figure.figure(),
+              figure.ours(),
+              figure.peer(),
+              figure.unit(),
+              figure.ratio(),
+              figure.target(),
+              figure.met() ? "met" : "NOT MET"));
     }
     Files.writeString(folder.resolve("table.md"), text);
     System.out.println();

@@ -38,8 +38,7 @@ final class Sweep {
   private TransferEngine open() {
     TransferEngine engine =
         new NativeTransferEngineProvider()
-            .open(
-                new EngineConfig("127.0.0.1", transport, List.of(), null, NanoClock.SYSTEM));
+            .open(new EngineConfig("127.0.0.1", transport, List.of(), null, NanoClock.SYSTEM));
     engine.register(List.of(new MemoryRange(memory, bytes, location)));
     return engine;
   }
