@@ -104,7 +104,8 @@ assemble() {
   local jar
   for jar in "$TARGET"/lib/*.jar; do
     case "$(basename "$jar")" in
-      jmh-* | jopt-simple* | commons-math* | integration-tests-* | micrometer-* | HdrHistogram* | LatencyUtils*) ;;
+      jmh-* | jopt-simple* | commons-math* | integration-tests-* | connector-testkit-* | examples-* | metrics-* | \
+        micrometer-* | picocli-* | HdrHistogram* | LatencyUtils*) ;;
       *) cp "$jar" "$HOME_FOLDER/lib/" ;;
     esac
   done
@@ -119,10 +120,13 @@ assemble() {
 
 add_runtime() {
   local modules
+  # The last line: warnings come before it, on standard output too.
   modules=$("$JAVA_HOME/bin/jdeps" --multi-release 25 --ignore-missing-deps --print-module-deps \
-    --class-path "$HOME_FOLDER/lib/*" "$HOME_FOLDER"/lib/*.jar) || return 1
+    "$HOME_FOLDER"/lib/*.jar | tail -n 1)
+  [[ $modules =~ ^[a-z0-9.,]+$ ]] || { say "jdeps does not tell the modules: $modules"; return 1; }
+  # Not compressed: xz does it better.
   say "linking a Java runtime of $modules"
-  "$JAVA_HOME/bin/jlink" --add-modules "$modules" --strip-debug --compress zip-9 \
+  "$JAVA_HOME/bin/jlink" --add-modules "$modules" --strip-debug --compress zip-0 \
     --no-header-files --no-man-pages --output "$HOME_FOLDER/runtime"
 }
 

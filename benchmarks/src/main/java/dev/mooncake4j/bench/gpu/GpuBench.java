@@ -198,8 +198,8 @@ public final class GpuBench {
 
   private void sweep(Pair pair, Blocks blocks, String name)
       throws IOException, InterruptedException {
-    for (int lanes : new int[] {1, 2, 4, 8, 12, 16, 24, 32}) {
-      for (int window : new int[] {32, 64, 128, 256, 1024}) {
+    for (int lanes : new int[] {1, 2, 4, 8, 16, 24, 32}) {
+      for (int window : new int[] {32, 128, 256, 1024}) {
         JsonNode swept = pair.sweep(blocks, lanes, window, 5);
         List<Long> nanos = new ArrayList<>();
         swept.get("nanos").forEach(each -> nanos.add(each.asLong()));

@@ -73,7 +73,7 @@ record Options(
       }
     }
     if (caseSeconds == 0) {
-      caseSeconds = quick ? 4 : 12;
+      caseSeconds = quick ? 4 : 35;
     }
     return new Options(
         mode,
