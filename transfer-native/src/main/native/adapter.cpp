@@ -89,7 +89,9 @@ struct Members {
     Status (*submit)(void *, uint64_t, const VectorView &);
     Status (*task_status)(void *, uint64_t, size_t, TaskStatus &);
     std::shared_ptr<Topology> (*local_topology)(void *);
+    // One of the two: 0.3.14 takes a bool more, whose default is false.
     int (*discover)(Topology *, const std::vector<std::string> &);
+    int (*discover_with)(Topology *, const std::vector<std::string> &, bool);
     // May be missing in old releases.
     std::string (*show_links)(const void *, bool);
 };
@@ -185,9 +187,12 @@ bool resolve(void *library, std::string &missing) {
     find(library, MEMBER "17getTransferStatusEmmRNS_9Transport14TransferStatusE", m.task_status,
          missing);
     find(library, MEMBER "16getLocalTopologyEv", m.local_topology, missing);
-    find(library, "_ZN8mooncake8Topology8discoverERKSt6vectorI" STRING "SaIS7_EE", m.discover,
-         missing);
     std::string optional;
+    if (!find(library, "_ZN8mooncake8Topology8discoverERKSt6vectorI" STRING "SaIS7_EEb",
+              m.discover_with, optional)) {
+        find(library, "_ZN8mooncake8Topology8discoverERKSt6vectorI" STRING "SaIS7_EE", m.discover,
+             missing);
+    }
     if (!find(library, "_ZNK8mooncake14TransferEngine9showLinksB5cxx11Eb", m.show_links, optional)) {
         m.show_links = nullptr;
     }
@@ -427,7 +432,9 @@ M4J_EXPORT void destroyTransferEngine(void *engine) {
 M4J_EXPORT int discoverTopology(void *engine) {
     return guarded(-1, [&]() -> int {
         auto topology = members.local_topology(object(engine));
-        return members.discover(topology.get(), static_cast<Engine *>(engine)->devices);
+        const auto &devices = static_cast<Engine *>(engine)->devices;
+        return members.discover_with ? members.discover_with(topology.get(), devices, false)
+                                     : members.discover(topology.get(), devices);
     });
 }
 

@@ -129,7 +129,9 @@ final class PeerProcess implements AutoCloseable {
 
   private String tail() {
     try {
-      List<String> all = Files.readAllLines(log);
+      // Without the stacks, among which what a library says would be lost.
+      List<String> all =
+          Files.readAllLines(log).stream().filter(line -> !line.startsWith("\t")).toList();
       return String.join("\n", all.subList(Math.max(0, all.size() - 12), all.size()));
     } catch (IOException e) {
       return "(" + e + ")";
