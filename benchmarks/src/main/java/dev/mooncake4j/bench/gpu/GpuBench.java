@@ -61,6 +61,9 @@ public final class GpuBench {
   }
 
   private int[] counts(String transport) {
+    if (!options.counts().isEmpty()) {
+      return options.counts().stream().mapToInt(Integer::intValue).toArray();
+    }
     if (options.hostMemory()) {
       return options.quick() ? new int[] {8} : new int[] {8, 64};
     }
@@ -172,7 +175,7 @@ public final class GpuBench {
 
   private void explore() throws IOException, InterruptedException {
     boolean host = options.hostMemory();
-    int count = host ? 32 : 512;
+    int count = options.counts().isEmpty() ? (host ? 32 : 512) : options.counts().getLast();
     Blocks blocks = new Blocks(Pattern.SCATTERED, count, 7);
     String transport = host ? TCP : IPC;
     for (String name : SHAPES) {

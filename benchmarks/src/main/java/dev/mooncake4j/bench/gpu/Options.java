@@ -14,6 +14,7 @@ import java.util.concurrent.TimeUnit;
  * @param quick few rounds of few cases
  * @param hostMemory host memory in place of a device's, over tcp: a rehearsal
  * @param out the folder for results
+ * @param counts blocks of the requests, or empty for the mode's own
  * @param caseNanos after which a case has no more than three rounds
  * @param jvmArguments for both peers
  * @param environment of both peers, beside this process's
@@ -23,13 +24,14 @@ record Options(
     boolean quick,
     boolean hostMemory,
     Path out,
+    List<Integer> counts,
     long caseNanos,
     List<String> jvmArguments,
     Map<String, String> environment) {
 
   private static final String USAGE =
       "options: [--probe | --explore] [--quick] [--host-memory] [--out FOLDER] [--engine FILE]"
-          + " [--case-seconds N] [--jvm ARGUMENT]... [--env NAME=VALUE]...";
+          + " [--counts N,N] [--case-seconds N] [--jvm ARGUMENT]... [--env NAME=VALUE]...";
 
   /** What runs. */
   enum Mode {
@@ -47,6 +49,7 @@ record Options(
     boolean quick = false;
     boolean hostMemory = false;
     Path out = Path.of("gpu-bench-results");
+    List<Integer> counts = new ArrayList<>();
     int caseSeconds = 0;
     List<String> jvmArguments = new ArrayList<>();
     Map<String, String> environment = new HashMap<>();
@@ -60,6 +63,11 @@ record Options(
         case "--engine" ->
             environment.put(
                 "MOONCAKE4J_ENGINE_LIBRARY", Path.of(value(args, ++i)).toAbsolutePath().toString());
+        case "--counts" -> {
+          for (String count : value(args, ++i).split(",", -1)) {
+            counts.add(Integer.parseInt(count));
+          }
+        }
         case "--case-seconds" -> caseSeconds = Integer.parseInt(value(args, ++i));
         case "--jvm" -> jvmArguments.add(value(args, ++i));
         case "--env" -> {
@@ -80,6 +88,7 @@ record Options(
         quick,
         hostMemory,
         out,
+        List.copyOf(counts),
         TimeUnit.SECONDS.toNanos(caseSeconds),
         List.copyOf(jvmArguments),
         Map.copyOf(environment));

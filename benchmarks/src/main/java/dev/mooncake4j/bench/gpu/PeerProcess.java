@@ -66,7 +66,7 @@ final class PeerProcess implements AutoCloseable {
     Path log = setting.logs().resolve(name + ".log");
     Files.createDirectories(setting.logs());
     ProcessBuilder builder =
-        new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.appendTo(log.toFile()));
+        new ProcessBuilder(command).redirectError(log.toFile());
     builder.environment().putAll(setting.environment());
     return new PeerProcess(name, builder.start(), log);
   }
