@@ -133,9 +133,7 @@ class ParallelWriteFakeTest {
       byte expected = (byte) (i < count ? i % 251 + 1 : 0);
       long at = (long) (SLOTS - 1 - i) * SLOT;
       for (int b = 0; b < SLOT; b++) {
-        assertThat(target.get(ValueLayout.JAVA_BYTE, at + b))
-            .as("slot %d", i)
-            .isEqualTo(expected);
+        assertThat(target.get(ValueLayout.JAVA_BYTE, at + b)).as("slot %d", i).isEqualTo(expected);
       }
     }
   }

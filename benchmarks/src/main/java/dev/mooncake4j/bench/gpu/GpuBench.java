@@ -80,7 +80,7 @@ public final class GpuBench {
       for (String name : SHAPES) {
         Shape shape = Shape.named(name);
         int[] counts = counts(transport);
-        int blocks = counts[counts.length - 1] / 8 * 9;
+        int blocks = Math.ceilDiv(counts[counts.length - 1] / 8 * 9, 8) * 8;
         long start = System.nanoTime();
         try (Pair pair = Pair.start(options.peers(), shape, blocks, transport, device())) {
           say(
