@@ -23,7 +23,11 @@ final class SubmitLanes implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(SubmitLanes.class);
 
   private static final int MOST_LANES = 64;
-  private static final int MOST_LANES_BY_DEFAULT = 16;
+
+  /**
+   * On an H200 more were slower: they wait for the driver's lock when they ask for their copies.
+   */
+  private static final int MOST_LANES_BY_DEFAULT = 8;
 
   private static final int LARGEST_WINDOW = 1 << 20;
 

@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.concurrent.TimeUnit;
 import tools.jackson.databind.JsonNode;
 
 /**
@@ -21,6 +22,8 @@ public final class GpuBench {
   private static final String TCP = "tcp";
   private static final List<String> SHAPES = List.of("qwen2.5-7b", "deepseek-mla");
   private static final int ROUNDS = 9;
+  private static final int WARM_UPS = 3000;
+  private static final long WARM_UP_NANOS = TimeUnit.SECONDS.toNanos(10);
   private static final int QUICK_ROUNDS = 3;
 
   private final Options options;
@@ -86,6 +89,7 @@ public final class GpuBench {
           say(
               "%s %s: two JVMs with %d blocks each are ready after %.1f s (%s)",
               transport, name, blocks, (System.nanoTime() - start) / 1e9, pair.description());
+          warmUp(pair);
           for (int count : counts) {
             for (Pattern pattern : Pattern.values()) {
               measure(pair, transport, shape, new Blocks(pattern, count, count + 1));
@@ -106,6 +110,15 @@ public final class GpuBench {
   private void note(String what, PeerFailure e) {
     failed = true;
     say("FAILED %s: %s", what, String.valueOf(e.getMessage()));
+  }
+
+  /** As of a server that has run for a while: the JVMs compile what a request goes through. */
+  private void warmUp(Pair pair) throws InterruptedException {
+    Blocks small = new Blocks(Pattern.CONTIGUOUS, 8, 3);
+    long end = System.nanoTime() + WARM_UP_NANOS;
+    for (int i = 0; i < WARM_UPS && System.nanoTime() - end < 0; i++) {
+      pair.pull(small);
+    }
   }
 
   private void measure(Pair pair, String transport, Shape shape, Blocks blocks)

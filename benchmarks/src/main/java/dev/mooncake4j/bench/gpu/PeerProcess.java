@@ -65,8 +65,7 @@ final class PeerProcess implements AutoCloseable {
     command.addAll(List.of(arguments));
     Path log = setting.logs().resolve(name + ".log");
     Files.createDirectories(setting.logs());
-    ProcessBuilder builder =
-        new ProcessBuilder(command).redirectError(log.toFile());
+    ProcessBuilder builder = new ProcessBuilder(command).redirectError(log.toFile());
     builder.environment().putAll(setting.environment());
     return new PeerProcess(name, builder.start(), log);
   }
