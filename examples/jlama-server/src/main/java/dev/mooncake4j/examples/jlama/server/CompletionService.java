@@ -27,7 +27,8 @@ record CompletionService(
    * milliseconds, for the tokens of the prompt.
    *
    * @param clientId the client's id for it, which stands in ours
-   * @throws BadRequest if it is refused; a prefiller that it names is told to keep nothing for it
+   * @throws BadRequest if it is refused; a prefiller that it names is told to keep nothing for it,
+   *     and a decoder that waits for its prefill that there will be none
    */
   String begin(Channel channel, byte[] body, @Nullable String clientId, Runnable onEnd)
       throws BadRequest {
@@ -39,7 +40,7 @@ record CompletionService(
       check(request);
     } catch (BadRequest refused) {
       KvTransferParams transfer = CompletionRequest.transferOf(body);
-      if (transfer.doRemotePrefill()) {
+      if (transfer.doRemotePrefill() || transfer.doRemoteDecode()) {
         engine.refused(new KvRequest(id, 0, transfer));
       }
       throw refused;

@@ -105,7 +105,7 @@ final class Engine implements AutoCloseable {
 
   /**
    * A request was refused before it got here: its prefiller is told that nobody will fetch the
-   * blocks. From any thread.
+   * blocks, or the decoder that waits for it here that there will be none. From any thread.
    */
   void refused(KvRequest request) {
     post(

@@ -3,15 +3,20 @@ package dev.mooncake4j.examples.jlama.server;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelFuture;
+import io.netty.channel.ChannelFutureListener;
+import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.nio.NioIoHandler;
 import io.netty.channel.socket.SocketChannel;
 import io.netty.channel.socket.nio.NioServerSocketChannel;
+import io.netty.handler.codec.http.FullHttpResponse;
+import io.netty.handler.codec.http.HttpMessage;
 import io.netty.handler.codec.http.HttpObjectAggregator;
 import io.netty.handler.codec.http.HttpServerCodec;
 import io.netty.handler.codec.http.HttpServerKeepAliveHandler;
+import io.netty.handler.codec.http.HttpUtil;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.util.concurrent.TimeUnit;
@@ -51,7 +56,7 @@ final class HttpServer implements AutoCloseable {
                         .addLast(
                             new HttpServerCodec(),
                             new HttpServerKeepAliveHandler(),
-                            new HttpObjectAggregator(MAX_BODY_BYTES),
+                            new Bodies(),
                             new HttpConnection(() -> service));
                   }
                 })
@@ -87,5 +92,20 @@ final class HttpServer implements AutoCloseable {
     listener.close().awaitUninterruptibly(CLOSE_SECONDS, TimeUnit.SECONDS);
     loop.shutdownGracefully(0, CLOSE_SECONDS, TimeUnit.SECONDS)
         .awaitUninterruptibly(CLOSE_SECONDS, TimeUnit.SECONDS);
+  }
+
+  /** Whole bodies, up to the limit; one that is longer is refused with the reason. */
+  private static final class Bodies extends HttpObjectAggregator {
+    Bodies() {
+      super(MAX_BODY_BYTES, true);
+    }
+
+    @Override
+    protected void handleOversizedMessage(ChannelHandlerContext context, HttpMessage oversized) {
+      FullHttpResponse response =
+          HttpAnswers.error(new BadRequest(413, "the body has more than bytes=" + MAX_BODY_BYTES));
+      HttpUtil.setKeepAlive(response, false);
+      context.writeAndFlush(response).addListener(ChannelFutureListener.CLOSE);
+    }
   }
 }

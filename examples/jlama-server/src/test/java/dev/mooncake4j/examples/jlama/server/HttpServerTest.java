@@ -161,6 +161,9 @@ class HttpServerTest {
     assertThat(post("{'prompt': 'a', 'max_tokens': 300}").body()).contains("--blocks");
     assertThat(post("{'prompt': 'a', 'leave_kv_unfetched': true}").statusCode()).isEqualTo(400);
     assertThat(post("no json").body()).contains("not JSON");
+    HttpResponse<String> tooLong = post("{'prompt': '" + "a".repeat(1 << 21) + "'}");
+    assertThat(tooLong.statusCode()).isEqualTo(413);
+    assertThat(tooLong.body()).contains("bytes=1048576").contains("\"code\":413");
   }
 
   @ParameterizedTest
@@ -172,11 +175,17 @@ class HttpServerTest {
         "'prompt': 5",
         "'prompt': [-1]"
       })
-  void thePrefillerOfOneThatIsRefusedKeepsNothingForIt(String wrong) throws Exception {
+  void theOtherSideOfOneThatIsRefusedKeepsNothingForIt(String wrong) throws Exception {
     String transfer = ", 'kv_transfer_params': {'transfer_id': 'x', 'remote_engine_id': 'p',";
-    // One that asks for nothing from there, and one that cannot be read, are not its business.
-    post("{" + wrong + transfer + " 'do_remote_decode': true}}");
+    // One that cannot be read is not its business.
     post("{" + wrong + ", 'kv_transfer_params': 5}");
+    post("{" + wrong + transfer + " 'do_remote_decode': true}}");
+    KvRequest prefill = link.nextArrival();
+    assertThat(prefill.transferParams().transferId()).isEqualTo("x");
+    assertThat(prefill.transferParams().doRemoteDecode()).isTrue();
+    assertThat(link.nextEnd())
+        .isEqualTo(
+            new ScriptedLink.End(prefill.requestId(), BlockIds.none(), FinishReason.ABORTED));
     assertThat(post("{" + wrong + transfer + " 'do_remote_prefill': true}}").statusCode())
         .isGreaterThanOrEqualTo(400);
     KvRequest arrived = link.nextArrival();
