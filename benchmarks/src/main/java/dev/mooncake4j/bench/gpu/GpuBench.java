@@ -89,7 +89,7 @@ public final class GpuBench {
           say(
               "%s %s: two JVMs with %d blocks each are ready after %.1f s (%s)",
               transport, name, blocks, (System.nanoTime() - start) / 1e9, pair.description());
-          warmUp(pair);
+          warmUp(pair, new Blocks(Pattern.CONTIGUOUS, 8, 3), WARM_UP_NANOS);
           for (int count : counts) {
             for (Pattern pattern : Pattern.values()) {
               measure(pair, transport, shape, new Blocks(pattern, count, count + 1));
@@ -113,11 +113,10 @@ public final class GpuBench {
   }
 
   /** As of a server that has run for a while: the JVMs compile what a request goes through. */
-  private void warmUp(Pair pair) throws InterruptedException {
-    Blocks small = new Blocks(Pattern.CONTIGUOUS, 8, 3);
-    long end = System.nanoTime() + WARM_UP_NANOS;
+  private void warmUp(Pair pair, Blocks blocks, long nanos) throws InterruptedException {
+    long end = System.nanoTime() + nanos;
     for (int i = 0; i < WARM_UPS && System.nanoTime() - end < 0; i++) {
-      pair.pull(small);
+      pair.pull(blocks);
     }
   }
 
@@ -135,10 +134,7 @@ public final class GpuBench {
     pair.verify(blocks);
     Result result = new Result(transport, shape, blocks, first.bytes(), first.descriptors());
     pair.plain(first.bytes());
-    int warmUps = first.nanos() > 100_000_000 ? 0 : 5;
-    for (int i = 0; i < warmUps; i++) {
-      pair.pull(blocks);
-    }
+    warmUp(pair, blocks, WARM_UP_NANOS / 5);
     int rounds = options.quick() ? QUICK_ROUNDS : ROUNDS;
     long end = System.nanoTime() + options.caseNanos();
     // A slow case ends earlier, but not before three rounds.
