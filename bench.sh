@@ -18,6 +18,7 @@ target/bench/*.json and the targets in target/bench/summary.json.
   --only PART    planning: from block ids to copies, by JMH
                  one-request: 1 to 2,000 blocks, ours, vLLM's, mixed, and the engine alone
                  many: 8 requests of 64 blocks at once, 32 of 16, 64 of one
+                 sending: blocks sent while their prefill goes on
                  control: pulls that move no bytes, and 10,000 leases
                  memory: resident size of the processes, heap allocated for a request
                  ceilings: iperf3 over loopback, and the engine's own benchmark (with --peer)

@@ -36,6 +36,7 @@ record BenchOptions(
     PLANNING,
     ONE_REQUEST,
     MANY,
+    SENDING,
     CONTROL,
     MEMORY,
     CEILINGS;

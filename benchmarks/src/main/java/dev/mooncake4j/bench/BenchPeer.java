@@ -22,6 +22,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import tools.jackson.databind.JsonNode;
 
 /**
@@ -36,6 +37,8 @@ import tools.jackson.databind.JsonNode;
  *
  * <pre>
  * {"cmd":"announce","reqs"}   prefiller: prefills begin and end, the blocks can be fetched [announced]
+ * {"cmd":"prefill","reqs","chunks","pause_nanos","tell"}  prefiller: one prefill of some chunks,
+ *                             whose progress is told or not [prefilled: "ended"]
  * {"cmd":"await_sent","count","timeout"}  prefiller: waits until so many were sent
  *                             [waiting, and then sent: "ended" by request id, "ends" by kind, "allocated"]
  * {"cmd":"pull","reqs"}       decoder: fetches, a step and so a wire request for each, and waits for all
@@ -118,6 +121,7 @@ public final class BenchPeer {
     JsonNode reqs = command.path("reqs");
     switch (name) {
       case "announce" -> announce(reqs);
+      case "prefill" -> prefill(command);
       case "await_sent" ->
           awaitSent(command.path("count").intValue(), command.path("timeout").doubleValue());
       case "pull" -> pull(reqs);
@@ -140,6 +144,13 @@ public final class BenchPeer {
   }
 
   private void announce(JsonNode reqs) {
+    List<Live> begun = begin(reqs);
+    begun.forEach(this::finish);
+    step();
+    commands.emit("announced");
+  }
+
+  private List<Live> begin(JsonNode reqs) {
     List<Live> begun = new ArrayList<>();
     for (JsonNode req : reqs) {
       BlockIds blocks = BlockIds.of(Commands.ids(req, "block_ids"));
@@ -152,15 +163,38 @@ public final class BenchPeer {
       begun.add(one);
     }
     step();
-    for (Live one : begun) {
-      if (!scheduler
-          .onRequestFinished(one.request(), one.blocks(), FinishReason.LENGTH)
-          .keepBlocks()) {
-        throw new IllegalStateException("blocks of " + one.request() + " are not kept");
+    return begun;
+  }
+
+  private void finish(Live one) {
+    if (!scheduler
+        .onRequestFinished(one.request(), one.blocks(), FinishReason.LENGTH)
+        .keepBlocks()) {
+      throw new IllegalStateException("blocks of " + one.request() + " are not kept");
+    }
+  }
+
+  /** The pauses stand for computing on a device, which leaves the processor alone. */
+  private void prefill(JsonNode command) {
+    Live one = begin(command.path("reqs")).getFirst();
+    int chunks = command.path("chunks").intValue();
+    long pause = command.path("pause_nanos").longValue();
+    boolean tell = command.path("tell").booleanValue();
+    long start = System.nanoTime();
+    for (int chunk = 1; chunk <= chunks; chunk++) {
+      for (long left = pause; left > 0; left = start + chunk * pause - System.nanoTime()) {
+        LockSupport.parkNanos(left);
+      }
+      if (tell && chunk < chunks) {
+        int tokens = (int) ((long) one.request().promptTokens() * chunk / chunks);
+        scheduler.onPrefillProgress(one.request(), one.blocks(), tokens);
+        step();
       }
     }
+    long ended = System.nanoTime();
+    finish(one);
     step();
-    commands.emit("announced");
+    commands.emit("prefilled", "ended", ended);
   }
 
   private void awaitSent(int count, double timeoutSeconds) throws InterruptedException {

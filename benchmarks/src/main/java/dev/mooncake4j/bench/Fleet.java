@@ -328,6 +328,52 @@ final class Fleet implements AutoCloseable {
         pulled.path("allocated").longValue());
   }
 
+  /**
+   * Fetches blocks of a prefill that begins when the decoder waits for it already.
+   *
+   * @param pause of each of the prefill's chunks
+   * @param tell whether the prefiller tells what is finished after each
+   * @return seconds from the prefill's end to the decoder's completion
+   */
+  double prefillAndFetch(
+      Shape shape, int chunks, Duration pause, boolean tell, RandomGenerator random)
+      throws InterruptedException {
+    int[] source = shape.ids(blocks, random);
+    int[] destination = shape.ids(blocks, random);
+    Child from = from(Party.OURS);
+    Child to = to(Party.OURS);
+    JsonNode zeroed = to.ask("zeroed", PATIENCE, Map.of("cmd", "zero", "block_ids", destination));
+    assert zeroed != null;
+    Requests requests = requests(Party.OURS, shape, source, destination);
+    to.tell(Map.of("cmd", "pull", "reqs", requests.pulls()));
+    JsonNode prefilled =
+        from.ask(
+            "prefilled",
+            PATIENCE,
+            Map.of(
+                "cmd",
+                "prefill",
+                "reqs",
+                requests.prefills(),
+                "chunks",
+                chunks,
+                "pause_nanos",
+                pause.toNanos(),
+                "tell",
+                tell));
+    JsonNode pulled = to.await("pulled", PATIENCE);
+    if (!pulled.path("failed").isEmpty()) {
+      throw new IllegalStateException(shape + ": " + pulled.path("failed").get(0));
+    }
+    tellSent(from, 1);
+    JsonNode sent = sent(from, 1);
+    assert sent != null;
+    if (!sha256(from, source).equals(sha256(to, destination))) {
+      throw new IllegalStateException(shape + ": other bytes arrived than were sent");
+    }
+    return (pulled.path("ended").get(0).longValue() - prefilled.path("ended").longValue()) / 1e9;
+  }
+
   private static JsonNode sent(Child prefiller, int count) throws InterruptedException {
     JsonNode sent = prefiller.await("sent", PATIENCE);
     if (sent.path("ended").size() != count) {

@@ -4,6 +4,7 @@ import dev.mooncake4j.bench.Fleet.Party;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.random.RandomGenerator;
 
 /**
@@ -11,10 +12,11 @@ import java.util.random.RandomGenerator;
  * that what the machine does besides is the same for all.
  */
 final class Rounds {
-  /** Requests before the first measurement, for the just-in-time compiler. */
-  private static final int WARM_UP = 40;
+  /** Requests of each party before the first measurement: servers run for longer than a bench. */
+  private static final int WARM_UP = 2000;
 
-  private static final Shape WARM_UP_SHAPE = new Shape(1, 8, true);
+  private static final long WARM_UP_NANOS = TimeUnit.SECONDS.toNanos(6);
+  private static final Shape WARM_UP_SHAPE = new Shape(1, 1, false);
 
   /** Up to so many blocks the bytes of every round are compared, above it those of the first. */
   private static final int ALWAYS_VERIFIED = 64;
@@ -31,7 +33,9 @@ final class Rounds {
 
   void warmUp(List<Party> parties) throws InterruptedException {
     for (Party party : here(parties)) {
-      for (int i = 0; i < WARM_UP; i++) {
+      Progress.show("warming up: " + party.title);
+      long end = System.nanoTime() + WARM_UP_NANOS;
+      for (int i = 0; i < WARM_UP && System.nanoTime() - end < 0; i++) {
         var _ = fleet.move(party, WARM_UP_SHAPE, false, random);
       }
     }

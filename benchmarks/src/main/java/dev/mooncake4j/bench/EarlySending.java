@@ -1,0 +1,84 @@
+package dev.mooncake4j.bench;
+
+import dev.mooncake4j.bench.Figure.Rule;
+import dev.mooncake4j.bench.Fleet.Party;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.random.RandomGenerator;
+
+/**
+ * Sending while the prefill goes on, beside sending after it: a prefill of some chunks that takes
+ * as long as its transfer, for which the decoder waits already.
+ */
+final class EarlySending {
+  private static final int CHUNKS = 8;
+  private static final Shape SHAPE = new Shape(1, 256, false);
+
+  /** Blocks that a fleet for it needs. */
+  static final int BLOCKS = SHAPE.totalBlocks();
+
+  /** Options of peers that send early. */
+  static final List<String> OPTIONS = List.of("--send-while-prefill", "true");
+
+  /**
+   * What was measured, in seconds.
+   *
+   * @param transfer of the same blocks with the prefill done
+   * @param after from the prefill's end to completion, where nothing is sent before
+   * @param during the same where what is finished is sent
+   */
+  record Measured(List<Double> transfer, List<Double> after, List<Double> during) {}
+
+  private EarlySending() {}
+
+  static Measured measure(Fleet fleet, int rounds, RandomGenerator random)
+      throws InterruptedException {
+    List<Double> transfer = new ArrayList<>();
+    List<Double> after = new ArrayList<>();
+    List<Double> during = new ArrayList<>();
+    for (int round = 0; round <= rounds; round++) {
+      Progress.show("sending while the prefill goes on, round " + round + " of " + rounds);
+      double alone = fleet.move(Party.OURS, SHAPE, true, random).total();
+      transfer.add(alone);
+      Duration pause = Duration.ofNanos((long) (Samples.of(transfer).median() * 1e9 / CHUNKS));
+      double late = fleet.prefillAndFetch(SHAPE, CHUNKS, pause, false, random);
+      double early = fleet.prefillAndFetch(SHAPE, CHUNKS, pause, true, random);
+      if (round == 0) {
+        transfer.clear();
+      } else {
+        after.add(late);
+        during.add(early);
+      }
+    }
+    Progress.clear();
+    return new Measured(transfer, after, during);
+  }
+
+  static Figure target(Measured measured) {
+    return Figure.of(
+        "sending while the prefill goes on: from the prefill's end to completion",
+        Samples.of(measured.during()).median() * 1e3,
+        Samples.of(measured.after()).median() * 1e3,
+        "ms",
+        Rule.RATIO_AT_MOST,
+        0.25,
+        "<= 0.25 of sending after it");
+  }
+
+  static TextTable table(Measured measured) {
+    TextTable table = new TextTable("a prefill of " + CHUNKS + " chunks, " + SHAPE, "p50 ms");
+    table.add(
+        List.of(
+            "the transfer alone", Tables.milliseconds(Samples.of(measured.transfer()).median())));
+    table.add(
+        List.of(
+            "from the prefill's end to completion, sent after it",
+            Tables.milliseconds(Samples.of(measured.after()).median())));
+    table.add(
+        List.of(
+            "the same, sent while it goes on",
+            Tables.milliseconds(Samples.of(measured.during()).median())));
+    return table;
+  }
+}
