@@ -98,7 +98,7 @@ def label(exponent: int) -> str:
 def latency(rows: list) -> str:
     series = []
     for mode in ("contiguous", "scattered"):
-        for party, name in (("ours", "ours"), ("vllm", "vLLM"), ("engine", "the engine alone")):
+        for party, name in (("ours", "ours"), ("vllm", "vLLM"), ("engine", "engine alone")):
             best: dict[float, float] = {}
             for row in rows:
                 if row["mode"] == mode and row["party"].split(",")[0] == party:

@@ -20,8 +20,8 @@ final class Control {
   /** Renewed every sixth of it. */
   private static final int LEASE_SECONDS = 30;
 
-  /** Until the requests have arrived and every lease was renewed once. */
-  private static final Duration SETTLE = Duration.ofSeconds(8);
+  /** Until every lease was renewed some times and what that runs through is compiled. */
+  private static final Duration SETTLE = Duration.ofSeconds(75);
 
   /** With the time before, longer than a lease lasts without renewals. */
   private static final Duration HOLD = Duration.ofSeconds(30);
