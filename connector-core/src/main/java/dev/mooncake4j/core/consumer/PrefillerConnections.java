@@ -22,8 +22,11 @@ import org.jspecify.annotations.Nullable;
  * loop.
  */
 final class PrefillerConnections {
-  /** Kept per prefiller rank; beyond it a free connection is closed. */
-  private static final int MAX_IDLE_PER_PEER = 16;
+  /**
+   * Kept per prefiller rank; beyond it a free connection is closed. As many as requests begin at
+   * once: each new connection is a handshake of some round trips before the question.
+   */
+  private static final int MAX_IDLE_PER_PEER = 128;
 
   /** A free connection is closed after this. */
   private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(60);
