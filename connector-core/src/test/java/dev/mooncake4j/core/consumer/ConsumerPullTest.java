@@ -369,21 +369,21 @@ class ConsumerPullTest {
 
   @Test
   void freeConnectionsAreBoundedAndClosedAfterAMinute() {
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 140; i++) {
       decoder.pull("d" + i, "t" + i, i);
       rig.settle();
     }
     List<Question> questions = prefiller.questions();
-    assertThat(questions).hasSize(20);
-    for (int i = 0; i < 20; i++) {
+    assertThat(questions).hasSize(140);
+    for (int i = 0; i < 140; i++) {
       questions.get(i).finish("d" + i);
     }
     rig.settle();
-    assertThat(decoder.ends()).hasSize(20);
-    assertThat(decoder.consumer().connections()).isEqualTo(16);
-    assertThat(rig.network().connections()).hasSize(16);
+    assertThat(decoder.ends()).hasSize(140);
+    assertThat(decoder.consumer().connections()).isEqualTo(128);
+    assertThat(rig.network().connections()).hasSize(128);
     rig.advanceSeconds(59);
-    assertThat(decoder.consumer().connections()).isEqualTo(16);
+    assertThat(decoder.consumer().connections()).isEqualTo(128);
     rig.advanceSeconds(2);
     assertThat(decoder.consumer().connections()).isZero();
     assertThat(rig.network().connections()).isEmpty();
