@@ -370,7 +370,7 @@ class ConsumerPullTest {
   @Test
   void freeConnectionsAreBoundedAndClosedAfterAMinute() {
     for (int i = 0; i < 140; i++) {
-      decoder.pull("d" + i, "t" + i, i);
+      decoder.pull("d" + i, "t" + i, i % 20);
       rig.settle();
     }
     List<Question> questions = prefiller.questions();
