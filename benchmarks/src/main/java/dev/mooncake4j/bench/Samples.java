@@ -4,10 +4,11 @@ import java.util.Arrays;
 import java.util.Collection;
 
 /** Measured values, at least one, and what is read from them. Immutable. */
-final class Samples {
+public final class Samples {
   private final double[] sorted;
 
-  Samples(double... values) {
+  /** The values; at least one. */
+  public Samples(double... values) {
     if (values.length == 0) {
       throw new IllegalArgumentException("no values: run at least one round");
     }
@@ -20,7 +21,7 @@ final class Samples {
   }
 
   /** The middle value, or the mean of the two in the middle. */
-  double median() {
+  public double median() {
     int middle = sorted.length / 2;
     return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
   }

@@ -2,6 +2,7 @@ package dev.mooncake4j.engine;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
+import dev.mooncake4j.connector.spi.DescriptorList;
 import dev.mooncake4j.engine.ffi.TransferEngineC;
 import dev.mooncake4j.engine.ffi.transfer_status;
 import java.lang.foreign.MemorySegment;
@@ -79,14 +80,21 @@ final class Batch {
     return failedTask != NOTHING_FAILED;
   }
 
-  /** Index of the descriptor that failed first, in the write's list. */
-  int failedDescriptor() {
-    return first + failedTask;
+  /** How it failed, and at which descriptor of the write's list first. */
+  String failureIn(DescriptorList list) {
+    return failure + ": " + described(list, first + failedTask);
   }
 
-  /** How it failed; empty if it did not. */
-  String failure() {
-    return failure;
+  /** One descriptor, as it stands in messages. */
+  static String described(DescriptorList list, int i) {
+    return "descriptor="
+        + i
+        + " source=0x"
+        + Long.toHexString(list.source(i))
+        + " destination=0x"
+        + Long.toHexString(list.destination(i))
+        + " length="
+        + list.length(i);
   }
 
   /** Number of its descriptors. */

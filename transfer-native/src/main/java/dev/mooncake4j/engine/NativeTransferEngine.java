@@ -123,12 +123,7 @@ final class NativeTransferEngine implements TransferEngine {
   public void register(List<MemoryRange> ranges) {
     core.enter();
     try {
-      OwnThread.run(
-          "m4j-engine-register",
-          () -> {
-            threadStart.run();
-            registry.register(ranges);
-          });
+      onOwnThread("m4j-engine-register", () -> registry.register(ranges));
     } finally {
       core.exit();
     }
@@ -138,15 +133,20 @@ final class NativeTransferEngine implements TransferEngine {
   public void unregister(List<MemoryRange> ranges) {
     core.enter();
     try {
-      OwnThread.run(
-          "m4j-engine-unregister",
-          () -> {
-            threadStart.run();
-            registry.unregister(ranges);
-          });
+      onOwnThread("m4j-engine-unregister", () -> registry.unregister(ranges));
     } finally {
       core.exit();
     }
+  }
+
+  /** Runs what needs a native thread that is prepared as the user's hook wants it. */
+  private void onOwnThread(String name, Runnable action) {
+    OwnThread.run(
+        name,
+        () -> {
+          threadStart.run();
+          action.run();
+        });
   }
 
   @Override
@@ -255,30 +255,19 @@ final class NativeTransferEngine implements TransferEngine {
       long destination = list.destination(i);
       long length = list.length(i);
       if (length < 1 || destination <= 0 || destination + length < 0) {
-        return described(list, i)
+        return Batch.described(list, i)
             + ": a length is at least 1, and a destination lies between 1 and 2^63";
       }
       if (in < 0 || !ranges.holds(in, source, length)) {
         in = ranges.find(source, length);
         if (in < 0) {
-          return described(list, i)
+          return Batch.described(list, i)
               + ": its source is not inside one registered range; registered_ranges="
               + ranges.count();
         }
       }
     }
     return null;
-  }
-
-  private static String described(DescriptorList list, int i) {
-    return "descriptor="
-        + i
-        + " source=0x"
-        + Long.toHexString(list.source(i))
-        + " destination=0x"
-        + Long.toHexString(list.destination(i))
-        + " length="
-        + list.length(i);
   }
 
   @Override

@@ -200,7 +200,7 @@ final class ParallelWrite {
     while (true) {
       boolean ended = batch.poll(buffer.status);
       if (batch.hasFailed()) {
-        note(describe(batch));
+        note(batch.failureIn(list));
       }
       if (ended) {
         synchronized (this) {
@@ -243,19 +243,6 @@ final class ParallelWrite {
 
   private boolean isOver() {
     return core.clock.nanoTime() - deadlineNanos >= 0 || core.isClosingImpatiently();
-  }
-
-  private String describe(Batch batch) {
-    int index = batch.failedDescriptor();
-    return batch.failure()
-        + ": descriptor="
-        + index
-        + " source=0x"
-        + Long.toHexString(list.source(index))
-        + " destination=0x"
-        + Long.toHexString(list.destination(index))
-        + " length="
-        + list.length(index);
   }
 
   private synchronized WriteResult result() {

@@ -144,17 +144,7 @@ final class WriteOperation {
 
   private void noteFailure(Batch batch) {
     if (failure == null) {
-      int index = batch.failedDescriptor();
-      failure =
-          batch.failure()
-              + ": descriptor="
-              + index
-              + " source=0x"
-              + Long.toHexString(list.source(index))
-              + " destination=0x"
-              + Long.toHexString(list.destination(index))
-              + " length="
-              + list.length(index);
+      failure = batch.failureIn(list);
     }
   }
 

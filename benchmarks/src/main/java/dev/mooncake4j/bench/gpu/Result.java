@@ -1,5 +1,6 @@
 package dev.mooncake4j.bench.gpu;
 
+import dev.mooncake4j.bench.Samples;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -70,11 +71,7 @@ final class Result {
   }
 
   private static double median(List<Long> nanos) {
-    long[] sorted = nanos.stream().mapToLong(Long::longValue).sorted().toArray();
-    int middle = sorted.length / 2;
-    return sorted.length % 2 == 1
-        ? sorted[middle]
-        : (sorted[middle - 1] + (double) sorted[middle]) / 2;
+    return new Samples(nanos.stream().mapToDouble(Long::doubleValue).toArray()).median();
   }
 
   /** Gigabytes (10^9) in a second, of a request from the pull's start to its end. */
