@@ -68,6 +68,7 @@ public final class Consumer {
   private final @Nullable String fingerprint;
   private final @Nullable IntegrityCheck integrity;
 
+  private final PullGroups groups = new PullGroups();
   private final Set<RankPull> rankPulls = new LinkedHashSet<>();
   private final Set<QuietProof> proofs = new LinkedHashSet<>();
   private final Set<String> layoutKeptBy = new HashSet<>();
@@ -111,6 +112,7 @@ public final class Consumer {
 
   /** The caches are registered: pulls can be made, under a new layout id. */
   public void attach(LocalEngine engine) {
+    askGrouped();
     local = engine;
     layoutKeptBy.clear();
   }
@@ -120,6 +122,7 @@ public final class Consumer {
    * under way go on to their end.
    */
   public void detach() {
+    askGrouped();
     local = null;
   }
 
@@ -128,22 +131,18 @@ public final class Consumer {
     if (leases != null && !closed) {
       plan.arrivals().forEach(leases::watch);
     }
-    Map<EngineKey, List<PullRecord>> byEngine = new LinkedHashMap<>();
+    boolean first = groups.isEmpty();
+    groups.nextStep();
     for (StepPlan.Pull pull : plan.pulls()) {
       PullRecord record = accept(pull);
       if (record != null) {
-        int turn = 0;
-        List<PullRecord> group = group(byEngine, pull, turn);
-        while (holds(group, pull.requestId())) {
-          turn++;
-          group = group(byEngine, pull, turn);
-        }
-        group.add(record);
+        record.finding();
+        groups.add(record);
       }
     }
-    LocalEngine engine = local;
-    if (engine != null) {
-      byEngine.forEach((key, records) -> resolve(key, engine, records));
+    if (first && !groups.isEmpty()) {
+      // After the steps that wait behind this one: their pulls can go in the same questions.
+      loop.post(this::askGrouped);
     }
     for (String requestId : plan.cancelledPulls()) {
       PullRecord record = settlements.byRequest(requestId);
@@ -153,23 +152,13 @@ public final class Consumer {
     }
   }
 
-  /** Requests that may go in one pull; {@code turn} keeps two of one request id apart. */
-  private record EngineKey(String engineId, String bootstrapAddress, int turn) {}
-
-  private static List<PullRecord> group(
-      Map<EngineKey, List<PullRecord>> byEngine, StepPlan.Pull pull, int turn) {
-    return byEngine.computeIfAbsent(
-        new EngineKey(pull.remoteEngineId(), pull.remoteBootstrapAddr(), turn),
-        k -> new ArrayList<>());
-  }
-
-  private static boolean holds(List<PullRecord> group, String requestId) {
-    for (PullRecord record : group) {
-      if (record.pull.requestId().equals(requestId)) {
-        return true;
-      }
+  /** Asks for what the steps until now have brought, of the caches that are registered now. */
+  private void askGrouped() {
+    LocalEngine engine = local;
+    List<PullGroups.Group> taken = groups.take();
+    if (engine != null && !closed) {
+      taken.forEach(group -> resolve(group, engine));
     }
-    return false;
   }
 
   private @Nullable PullRecord accept(StepPlan.Pull pull) {
@@ -209,22 +198,20 @@ public final class Consumer {
     return record;
   }
 
-  private void resolve(EngineKey key, LocalEngine engine, List<PullRecord> records) {
-    records.forEach(PullRecord::finding);
+  private void resolve(PullGroups.Group group, LocalEngine engine) {
     directory.find(
-        key.engineId(),
-        key.bootstrapAddress(),
+        group.engineId,
+        group.bootstrapAddress,
         PrefillerDirectory.answer(
-            addresses -> ask(key, engine, addresses, records),
+            addresses -> ask(group, engine, addresses),
             reason ->
                 settlements.failUnasked(
-                    records, FailureStage.BOOTSTRAP, reason, key.bootstrapAddress())));
+                    group.records, FailureStage.BOOTSTRAP, reason, group.bootstrapAddress)));
   }
 
-  private void ask(
-      EngineKey key, LocalEngine engine, EngineAddresses addresses, List<PullRecord> records) {
+  private void ask(PullGroups.Group group, LocalEngine engine, EngineAddresses addresses) {
     List<PullRecord> unasked = new ArrayList<>();
-    for (PullRecord record : records) {
+    for (PullRecord record : group.records) {
       if (record.state() == PullRecord.State.RESOLVING) {
         unasked.add(record);
       }
@@ -237,7 +224,7 @@ public final class Consumer {
       targets = targets(addresses);
     } catch (PlanException e) {
       settlements.failUnasked(
-          unasked, FailureStage.PLAN, String.valueOf(e.getMessage()), key.bootstrapAddress());
+          unasked, FailureStage.PLAN, String.valueOf(e.getMessage()), group.bootstrapAddress);
       return;
     }
     for (String target : targets) {
@@ -246,7 +233,7 @@ public final class Consumer {
         settlements.failUnasked(
             unasked,
             FailureStage.BOOTSTRAP,
-            "addr=" + target + " of engine_id=" + key.engineId() + problem,
+            "addr=" + target + " of engine_id=" + group.engineId + problem,
             target);
         return;
       }
@@ -255,7 +242,7 @@ public final class Consumer {
     for (int i = 0; i < targets.size(); i++) {
       started.add(
           new RankPull(
-              this, i, targets.get(i), key.engineId(), key.bootstrapAddress(), engine, unasked));
+              this, i, targets.get(i), group.engineId, group.bootstrapAddress, engine, unasked));
     }
     for (PullRecord record : unasked) {
       record.asked(targets.size());

@@ -30,6 +30,11 @@ public final class BlockRuns {
 
   private int groupCount;
 
+  // Of the group that is being filled.
+  private int blocks;
+  private int maxLocal;
+  private int maxRemote;
+
   /** Without any run. */
   public BlockRuns() {}
 
@@ -46,23 +51,65 @@ public final class BlockRuns {
    *     0
    */
   public void fill(BlockIds local, BlockIds remote, boolean[] skipNull) {
+    clear(remote.totalSize(), skipNull.length);
+    for (int g = 0; g < skipNull.length; g++) {
+      addGroup(local, remote, g, skipNull[g]);
+      endGroup(g);
+    }
+  }
+
+  /**
+   * The same for several requests at once: a run may begin in one and end in another.
+   *
+   * @param local for each request this side's ids
+   * @param remote for each request the other's
+   */
+  public void fill(BlockIds[] local, BlockIds[] remote, boolean[] skipNull) {
+    int room = 0;
+    for (BlockIds ids : remote) {
+      room = Math.addExact(room, ids.totalSize());
+    }
+    clear(room, skipNull.length);
+    for (int g = 0; g < skipNull.length; g++) {
+      for (int i = 0; i < local.length; i++) {
+        addGroup(local[i], remote[i], g, skipNull[g]);
+      }
+      endGroup(g);
+    }
+  }
+
+  private void clear(int room, int groupsToCome) {
     size = 0;
     groupCount = 0;
-    if (groups.length < 4 * skipNull.length) {
-      groups = new int[4 * skipNull.length];
+    if (groups.length < 4 * groupsToCome) {
+      groups = new int[4 * groupsToCome];
     }
-    int room = remote.totalSize();
     if (length.length < room) {
       int capacity = Math.max(room, length.length + (length.length >> 1));
       localStart = Arrays.copyOf(localStart, capacity);
       remoteStart = Arrays.copyOf(remoteStart, capacity);
       length = Arrays.copyOf(length, capacity);
     }
-    for (int g = 0; g < skipNull.length; g++) {
-      addGroup(local, remote, g, skipNull[g]);
-    }
+    startGroup();
   }
 
+  private void startGroup() {
+    blocks = 0;
+    maxLocal = -1;
+    maxRemote = -1;
+  }
+
+  private void endGroup(int group) {
+    int at = 4 * group;
+    groups[at] = size;
+    groups[at + 1] = blocks;
+    groups[at + 2] = maxLocal;
+    groups[at + 3] = maxRemote;
+    groupCount = group + 1;
+    startGroup();
+  }
+
+  /** Adds a request's blocks to those that the group has already. */
   private void addGroup(BlockIds local, BlockIds remote, int group, boolean skipNull) {
     int held = skipNull ? countBlocks(local, group) : local.size(group);
     int asked = skipNull ? countBlocks(remote, group) : remote.size(group);
@@ -84,15 +131,16 @@ public final class BlockRuns {
       }
     }
     int j = 0;
-    int run = size - 1;
-    int runEndLocal = -1;
-    int runEndRemote = -1;
-    int maxLocal = -1;
-    int maxRemote = -1;
-    int signs = 0;
     int[] locals = localStart;
     int[] remotes = remoteStart;
     int[] lengths = length;
+    int run = size - 1;
+    boolean begun = run >= firstRun(group);
+    int runEndLocal = begun ? locals[run] + lengths[run] : -1;
+    int runEndRemote = begun ? remotes[run] + lengths[run] : -1;
+    int highestLocal = maxLocal;
+    int highestRemote = maxRemote;
+    int signs = 0;
     for (int k = 0; k < asked; k++) {
       int l = local.get(group, i++);
       int r = remote.get(group, j++);
@@ -105,15 +153,16 @@ public final class BlockRuns {
         }
       }
       signs |= l | r;
-      maxLocal = Math.max(maxLocal, l);
-      maxRemote = Math.max(maxRemote, r);
-      if (k > 0 && l == runEndLocal && r == runEndRemote) {
+      highestLocal = Math.max(highestLocal, l);
+      highestRemote = Math.max(highestRemote, r);
+      if (begun && l == runEndLocal && r == runEndRemote) {
         lengths[run]++;
       } else {
         run++;
         locals[run] = l;
         remotes[run] = r;
         lengths[run] = 1;
+        begun = true;
       }
       runEndLocal = l + 1;
       runEndRemote = r + 1;
@@ -122,15 +171,12 @@ public final class BlockRuns {
       throw negative(local, remote, group);
     }
     size = run + 1;
-    int at = 4 * group;
-    groups[at] = size;
-    groups[at + 1] = asked;
-    groups[at + 2] = maxLocal;
-    groups[at + 3] = maxRemote;
-    groupCount = group + 1;
+    blocks += asked;
+    maxLocal = highestLocal;
+    maxRemote = highestRemote;
   }
 
-  private static int countBlocks(BlockIds ids, int group) {
+  static int countBlocks(BlockIds ids, int group) {
     int n = 0;
     for (int i = 0; i < ids.size(group); i++) {
       if (ids.get(group, i) != NULL_BLOCK) {

@@ -39,6 +39,9 @@ public final class PeerPlan {
 
   private final int[] perBlock;
 
+  /** Bytes of all copies of an id. */
+  private final long[] bytesPerId;
+
   private final Copy[] copies;
 
   private final OpenArenas arenas;
@@ -67,6 +70,7 @@ public final class PeerPlan {
     this.remoteIdLimit = new long[groupCount];
     this.perRun = new int[groupCount];
     this.perBlock = new int[groupCount];
+    this.bytesPerId = new long[groupCount];
     this.copies = copies.toArray(new Copy[0]);
     this.arenas = cache.arenas();
     for (int g = 0; g < groupCount; g++) {
@@ -78,6 +82,7 @@ public final class PeerPlan {
     Arrays.fill(remoteIdLimit, Long.MAX_VALUE);
     for (Copy copy : copies) {
       int g = copy.group();
+      bytesPerId[g] += copy.length() * blocksPerId[g];
       localIdLimit[g] = Math.min(localIdLimit[g], idLimit(copy.local(), g));
       remoteIdLimit[g] = Math.min(remoteIdLimit[g], idLimit(copy.remote(), g));
       if (copy.whole()) {
@@ -213,6 +218,37 @@ public final class PeerPlan {
     if (remote.isEmpty()) {
       return;
     }
+    checkGroups(local, remote);
+    runs.fill(local, remote, skipNull);
+    add(runs, out);
+  }
+
+  /**
+   * The same for several requests together, as if they were one: blocks of different requests that
+   * lie side by side on both sides are one copy.
+   *
+   * @param local for each request the prefiller's blocks
+   * @param remote for each request the decoder's; none may be empty
+   * @throws PlanException as above, if that is so for any of the requests
+   */
+  public void plan(BlockIds[] local, BlockIds[] remote, BlockRuns runs, DescriptorList out) {
+    for (int i = 0; i < local.length; i++) {
+      checkGroups(local[i], remote[i]);
+    }
+    runs.fill(local, remote, skipNull);
+    add(runs, out);
+  }
+
+  /** Bytes that a request's copies have together, with ids that are good. */
+  public long bytes(BlockIds remote) {
+    long bytes = 0;
+    for (int g = 0; g < groupCount; g++) {
+      bytes += bytesPerId[g] * (skipNull[g] ? BlockRuns.countBlocks(remote, g) : remote.size(g));
+    }
+    return bytes;
+  }
+
+  private void checkGroups(BlockIds local, BlockIds remote) {
     if (local.groupCount() != groupCount || remote.groupCount() != groupCount) {
       throw new PlanException(
           Reason.GROUP_COUNT,
@@ -224,7 +260,9 @@ public final class PeerPlan {
               + groupCount
               + "; run the same model on both sides");
     }
-    runs.fill(local, remote, skipNull);
+  }
+
+  private void add(BlockRuns runs, DescriptorList out) {
     check(runs, out);
     for (Copy copy : copies) {
       // Regions that touch may be registered apart, and one write must not span two registrations.

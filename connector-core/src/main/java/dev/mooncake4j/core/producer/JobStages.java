@@ -25,7 +25,9 @@ final class JobStages {
     return new JobStages(events);
   }
 
-  /** What of a request is written. */
+  /**
+   * What of a request is written, and with how many copies: all of the job's if they are shared.
+   */
   void planned(int index, long bytes, int descriptors) {
     RequestStage event = events[index];
     if (event != null) {

@@ -1,5 +1,6 @@
 package dev.mooncake4j.core.producer;
 
+import dev.mooncake4j.connector.BlockIds;
 import dev.mooncake4j.connector.KvConnectorException;
 import dev.mooncake4j.connector.spi.DescriptorList;
 import dev.mooncake4j.connector.spi.NanoClock;
@@ -211,8 +212,47 @@ final class TransferPool implements TransferRunner {
       BlockRuns runs,
       @Nullable TransferDigest[] digests,
       @Nullable JobStages writes) {
-    HostMemory digested = job.digested();
     @Nullable String[] failures = new @Nullable String[job.parts().size()];
+    if (!planTogether(job, descriptors, runs, writes)) {
+      planEach(job, descriptors, runs, failures, digests, writes);
+    }
+    return failures;
+  }
+
+  /** As one, where that can be done: whether it was. */
+  private static boolean planTogether(
+      TransferJob job, DescriptorList descriptors, BlockRuns runs, @Nullable JobStages writes) {
+    int requests = job.parts().size();
+    if (requests < 2 || job.digested() != null) {
+      return false; // a copy of two requests would belong to two digests
+    }
+    BlockIds[] local = new BlockIds[requests];
+    BlockIds[] remote = new BlockIds[requests];
+    for (int i = 0; i < requests; i++) {
+      local[i] = job.parts().get(i).local();
+      remote[i] = job.parts().get(i).remote();
+    }
+    try {
+      job.plan().plan(local, remote, runs, descriptors);
+    } catch (PlanException e) {
+      return false; // planned one by one it is seen whose fault it is, and the others go on
+    }
+    if (writes != null) {
+      for (int i = 0; i < requests; i++) {
+        writes.planned(i, job.plan().bytes(remote[i]), descriptors.size());
+      }
+    }
+    return true;
+  }
+
+  private static void planEach(
+      TransferJob job,
+      DescriptorList descriptors,
+      BlockRuns runs,
+      @Nullable String[] failures,
+      @Nullable TransferDigest[] digests,
+      @Nullable JobStages writes) {
+    HostMemory digested = job.digested();
     for (int i = 0; i < failures.length; i++) {
       TransferJob.Part part = job.parts().get(i);
       int from = descriptors.size();
@@ -233,7 +273,6 @@ final class TransferPool implements TransferRunner {
         failures[i] = e.getMessage();
       }
     }
-    return failures;
   }
 
   private static Outcome failed(TransferJob job, String reason) {
