@@ -104,6 +104,60 @@ class ConsumerPullTest {
   }
 
   @Test
+  void smallPullsOfStepsThatWaitTogetherGoInOneQuestionAndSettleOneByOne() {
+    decoder.pull("d1", "t1", 1);
+    decoder.pull("d2", "t2", 2);
+    decoder.pull("d3", "t3");
+    Question question = asked();
+    assertThat(question.pull().entries())
+        .containsExactly(
+            new PullEntry("d1", "t1", BlockIds.of(1)),
+            new PullEntry("d2", "t2", BlockIds.of(2)),
+            new PullEntry("d3", "t3", BlockIds.none()));
+    question.answer(PullResponse.partial(List.of("d2"), List.of(), null, 101));
+    rig.settle();
+    assertThat(decoder.ends()).containsExactly("d2");
+    question.answer(PullResponse.finished(List.of("d3"), List.of("d1"), "aborted", 101));
+    rig.settle();
+    assertThat(decoder.ends()).containsExactly("d1=PREFILL");
+  }
+
+  @Test
+  void whatIsGivenUpBeforeTheQuestionIsNotAskedFor() {
+    decoder.pull("d1", "t1", 1);
+    decoder.pull("d2", "t2", 2);
+    decoder.cancel("d1");
+    rig.settle();
+    List<Question> questions = prefiller.questions();
+    assertThat(questions).hasSize(2);
+    Question pull = questions.get(questions.get(0).isPull() ? 0 : 1);
+    Question release = questions.get(questions.get(0).isPull() ? 1 : 0);
+    assertThat(release.release().transferIds()).containsExactly("t1");
+    assertThat(pull.pull().entries()).extracting(PullEntry::requestId).containsExactly("d2");
+    release.finish();
+    pull.finish("d2");
+    rig.settle();
+    assertThat(decoder.ends()).containsExactly("d2");
+  }
+
+  @Test
+  void whatWasToBeAskedGoesOnWhenTheCachesAreGivenBackAndFailsWhenTheWorkerCloses() {
+    decoder.pull("d1", "t1", 1);
+    decoder.loop().post(decoder.consumer()::detach);
+    decoder.pull("d2", "t2", 2);
+    asked().finish("d1");
+    rig.settle();
+    assertThat(decoder.ends()).containsExactlyInAnyOrder("d1", "d2=REQUEST");
+
+    decoder.loop().post(decoder::attach);
+    decoder.pull("d3", "t3", 3);
+    decoder.loop().post(() -> decoder.consumer().close("closing"));
+    rig.settle();
+    assertThat(decoder.ends()).containsExactly("d3=SHUTDOWN");
+    assertThat(prefiller.questions()).isEmpty();
+  }
+
+  @Test
   void differentEnginesAreAskedApart() {
     decoder.pull(
         pullOf("d1", "t1", 1),

@@ -2,7 +2,10 @@ package dev.mooncake4j.core.plan;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.mooncake4j.connector.BlockIds;
+import dev.mooncake4j.connector.KvCacheGroup;
 import dev.mooncake4j.connector.spi.DescriptorList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Random;
@@ -53,6 +56,7 @@ class PlanPropertyTest {
           try (DescriptorList out = new DescriptorList()) {
             plan.plan(model.prefiller.ids(), model.decoder.ids(), runs, out);
             run(out, prefiller.bytes(), written, what);
+            planInPieces(model, plan, runs, out, what);
           }
         }
       }
@@ -76,6 +80,87 @@ class PlanPropertyTest {
       checked += decoder.wanted().size();
     }
     return checked;
+  }
+
+  /** The blocks as those of several requests that are planned together: the same bytes move. */
+  private static void planInPieces(
+      ToyModel model, PeerPlan plan, BlockRuns runs, DescriptorList whole, String what) {
+    BlockIds local = model.prefiller.ids();
+    BlockIds remote = model.decoder.ids();
+    if (remote.isEmpty()) {
+      return;
+    }
+    Random random = new Random(what.hashCode());
+    BlockIds[] locals = new BlockIds[1 + random.nextInt(3)];
+    BlockIds[] remotes = new BlockIds[locals.length];
+    int[][] localRest = toArrays(local);
+    int[][] remoteRest = toArrays(remote);
+    for (int i = 0; i < locals.length; i++) {
+      int[][] localPiece = new int[localRest.length][];
+      int[][] remotePiece = new int[localRest.length][];
+      for (int g = 0; g < localRest.length; g++) {
+        boolean skipNull = model.spec.groups().get(g).kind() == KvCacheGroup.Kind.MAMBA;
+        boolean last = i == locals.length - 1;
+        int cut = last ? remoteRest[g].length : random.nextInt(remoteRest[g].length + 1);
+        int left = blocks(remoteRest[g], cut, skipNull);
+        int localCut = last ? localRest[g].length : beforeLast(left, localRest[g], skipNull);
+        remotePiece[g] = Arrays.copyOf(remoteRest[g], cut);
+        remoteRest[g] = Arrays.copyOfRange(remoteRest[g], cut, remoteRest[g].length);
+        localPiece[g] = Arrays.copyOf(localRest[g], localCut);
+        localRest[g] = Arrays.copyOfRange(localRest[g], localCut, localRest[g].length);
+      }
+      locals[i] = BlockIds.ofGroups(localPiece);
+      remotes[i] = BlockIds.ofGroups(remotePiece);
+    }
+    try (DescriptorList out = new DescriptorList()) {
+      plan.plan(locals, remotes, runs, out);
+      assertThat(moves(out)).as(what).isEqualTo(moves(whole));
+      assertThat(out.size())
+          .as("%s: no more copies than for one request", what)
+          .isLessThanOrEqualTo(whole.size());
+      long bytes = 0;
+      for (BlockIds ids : remotes) {
+        bytes += plan.bytes(ids);
+      }
+      assertThat(bytes).as(what).isEqualTo(out.bytes());
+    }
+  }
+
+  private static int[][] toArrays(BlockIds ids) {
+    int[][] arrays = new int[ids.groupCount()][];
+    for (int g = 0; g < arrays.length; g++) {
+      arrays[g] = ids.toArray(g);
+    }
+    return arrays;
+  }
+
+  /** Blocks from an index on. */
+  private static int blocks(int[] ids, int from, boolean skipNull) {
+    int blocks = 0;
+    for (int i = from; i < ids.length; i++) {
+      blocks += skipNull && ids[i] == 0 ? 0 : 1;
+    }
+    return blocks;
+  }
+
+  /** The index from which on there are so many blocks. */
+  private static int beforeLast(int blocks, int[] ids, boolean skipNull) {
+    int at = ids.length;
+    while (blocks(ids, at, skipNull) < blocks) {
+      at--;
+    }
+    return at;
+  }
+
+  /** For each byte's destination its source. */
+  private static Map<Long, Long> moves(DescriptorList list) {
+    Map<Long, Long> moves = new HashMap<>();
+    for (int i = 0; i < list.size(); i++) {
+      for (long b = 0; b < list.length(i); b++) {
+        moves.put(list.destination(i) + b, list.source(i) + b);
+      }
+    }
+    return moves;
   }
 
   private static void run(

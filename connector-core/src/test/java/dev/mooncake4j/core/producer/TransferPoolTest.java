@@ -107,6 +107,19 @@ class TransferPoolTest {
   }
 
   @Test
+  void blocksOfTwoRequestsThatLieSideBySideAreOneCopy() throws InterruptedException {
+    source.fill(1, 3);
+    source.fill(2, 4);
+    submit(part(3, 7), part(4, 8), part(5, 2));
+    Outcome outcome = outcome();
+    assertThat(outcome.failures()).containsExactly(null, null, null);
+    assertThat(outcome.bytes()).isEqualTo(3 * 64);
+    assertThat(outcome.descriptors()).as("two in each layer").isEqualTo(4);
+    assertThat(destination.holds(1, 7)).isTrue();
+    assertThat(destination.holds(2, 8)).isTrue();
+  }
+
+  @Test
   void aPartThatCannotBePlannedHarmsNoOther() throws InterruptedException {
     source.fill(1, 3);
     submit(part(4, 5, 6), part(3, 7), part(5, 99_999_999));
@@ -149,6 +162,20 @@ class TransferPoolTest {
           .containsExactlyInAnyOrder(tuple(64L, 2, 1), tuple(0L, 0, 2), tuple(128L, 4, 2));
       assertThat(events.getLast().getString("reason")).contains("link down");
       assertThat(events.getLast().getString("peer")).isEqualTo(peer.address());
+    }
+  }
+
+  @Test
+  void ofRequestsThatShareAWriteEachHasItsBytesAndAllOfTheCopies() throws InterruptedException {
+    try (RecordedStages recorded = new RecordedStages()) {
+      submit(
+          new Part(BlockIds.of(3), BlockIds.of(7), new RequestNames("p1", "t1", null)),
+          new Part(BlockIds.of(4, 5), BlockIds.of(8, 1), new RequestNames("p2", "t2", null)));
+      assertThat(outcome().failures()).containsExactly(null, null);
+      assertThat(recorded.events())
+          .filteredOn(event -> event.getString("stage").equals("write"))
+          .extracting(event -> event.getLong("bytes"), event -> event.getInt("descriptors"))
+          .containsExactlyInAnyOrder(tuple(64L, 4), tuple(128L, 4));
     }
   }
 
