@@ -59,7 +59,7 @@ public final class BlockRuns {
   }
 
   /**
-   * The same for several requests at once: a run may begin in one and end in another.
+   * The same for several requests at once, the runs of each group in the requests' order.
    *
    * @param local for each request this side's ids
    * @param remote for each request the other's
@@ -135,9 +135,8 @@ public final class BlockRuns {
     int[] remotes = remoteStart;
     int[] lengths = length;
     int run = size - 1;
-    boolean begun = run >= firstRun(group);
-    int runEndLocal = begun ? locals[run] + lengths[run] : -1;
-    int runEndRemote = begun ? remotes[run] + lengths[run] : -1;
+    int runEndLocal = -1;
+    int runEndRemote = -1;
     int highestLocal = maxLocal;
     int highestRemote = maxRemote;
     int signs = 0;
@@ -155,14 +154,13 @@ public final class BlockRuns {
       signs |= l | r;
       highestLocal = Math.max(highestLocal, l);
       highestRemote = Math.max(highestRemote, r);
-      if (begun && l == runEndLocal && r == runEndRemote) {
+      if (k > 0 && l == runEndLocal && r == runEndRemote) {
         lengths[run]++;
       } else {
         run++;
         locals[run] = l;
         remotes[run] = r;
         lengths[run] = 1;
-        begun = true;
       }
       runEndLocal = l + 1;
       runEndRemote = r + 1;
