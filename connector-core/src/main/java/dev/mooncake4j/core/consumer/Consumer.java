@@ -141,8 +141,8 @@ public final class Consumer {
       }
     }
     if (first && !groups.isEmpty()) {
-      // After the steps that wait behind this one: their pulls can go in the same questions.
-      loop.post(this::askGrouped);
+      // Due after the steps that wait behind this one: their pulls can go in the same questions.
+      loop.schedule(0, this::askGrouped);
     }
     for (String requestId : plan.cancelledPulls()) {
       PullRecord record = settlements.byRequest(requestId);
