@@ -77,6 +77,21 @@ public final class BlockIds implements Serializable {
     return groups[group].clone();
   }
 
+  /**
+   * Copies some of a group's ids, for a reader that goes through many without a copy of them all.
+   *
+   * @param group which group
+   * @param from position of the first in the group
+   * @param target where they go
+   * @param at position of the first in {@code target}
+   * @param count how many
+   * @throws IndexOutOfBoundsException if the group has not as many from there on, or the target no
+   *     room for them; nothing is copied then
+   */
+  public void copyTo(int group, int from, int[] target, int at, int count) {
+    System.arraycopy(groups[group], from, target, at, count);
+  }
+
   /** The last {@code n} ids of each group (all of a group that has fewer). */
   public BlockIds last(int n) {
     if (n < 0) {

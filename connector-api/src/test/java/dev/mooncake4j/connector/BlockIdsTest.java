@@ -57,6 +57,22 @@ class BlockIdsTest {
   }
 
   @Test
+  void copiesAPartOfAGroup() {
+    BlockIds ids = BlockIds.ofGroups(new int[] {1, 2, 3, 4}, new int[] {5});
+    int[] target = {9, 9, 9, 9};
+    ids.copyTo(0, 1, target, 2, 2);
+    assertThat(target).containsExactly(9, 9, 2, 3);
+    ids.copyTo(1, 1, target, 4, 0);
+    assertThatThrownBy(() -> ids.copyTo(0, 3, target, 0, 2))
+        .isInstanceOf(IndexOutOfBoundsException.class);
+    assertThatThrownBy(() -> ids.copyTo(0, 0, target, 3, 2))
+        .isInstanceOf(IndexOutOfBoundsException.class);
+    assertThatThrownBy(() -> ids.copyTo(2, 0, target, 0, 0))
+        .isInstanceOf(IndexOutOfBoundsException.class);
+    assertThat(target).containsExactly(9, 9, 2, 3);
+  }
+
+  @Test
   void takesTheLastOfEachGroup() {
     BlockIds ids = BlockIds.ofGroups(new int[] {1, 2, 3}, new int[] {4});
     assertThat(ids.last(2)).isEqualTo(BlockIds.ofGroups(new int[] {2, 3}, new int[] {4}));

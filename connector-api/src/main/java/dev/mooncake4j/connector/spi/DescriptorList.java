@@ -25,6 +25,11 @@ public final class DescriptorList implements AutoCloseable {
   private int fence;
   private long bytes;
 
+  // Of the last entry, where there is one: each is looked at, and a field costs less than memory.
+  private long sourceEnd;
+  private long destinationEnd;
+  private long lastLength;
+
   /** An empty list. */
   public DescriptorList() {
     this(FIRST_CAPACITY);
@@ -46,15 +51,13 @@ public final class DescriptorList implements AutoCloseable {
    */
   public void add(long source, long destination, long length) {
     int n = size;
-    if (n > fence) {
-      long last = (n - 1) * ENTRY;
-      long lastLength = entries.get(LONG, last + 16);
-      if (entries.get(LONG, last) + lastLength == source
-          && entries.get(LONG, last + 8) + lastLength == destination) {
-        entries.set(LONG, last + 16, lastLength + length);
-        bytes += length;
-        return;
-      }
+    if (n > fence && source == sourceEnd && destination == destinationEnd) {
+      lastLength += length;
+      entries.set(LONG, (n - 1) * ENTRY + 16, lastLength);
+      sourceEnd += length;
+      destinationEnd += length;
+      bytes += length;
+      return;
     }
     if (n == capacity) {
       grow();
@@ -65,6 +68,9 @@ public final class DescriptorList implements AutoCloseable {
     entries.set(LONG, at + 16, length);
     size = n + 1;
     bytes += length;
+    sourceEnd = source + length;
+    destinationEnd = destination + length;
+    lastLength = length;
   }
 
   /** What is added from here on is not merged with what was added before. */

@@ -339,6 +339,9 @@ public final class MooncakeScheduler implements KvScheduler {
       return BlockIds.none();
     }
     requireGroups(blocks);
+    if (travelWhole(blocks)) {
+      return blocks;
+    }
     int[][] clipped = new int[groups][];
     for (int g = 0; g < groups; g++) {
       int[] ids = blocks.toArray(g);
@@ -346,6 +349,15 @@ public final class MooncakeScheduler implements KvScheduler {
       clipped[g] = n == ids.length ? ids : Arrays.copyOfRange(ids, ids.length - n, ids.length);
     }
     return BlockIds.ofGroups(clipped);
+  }
+
+  private boolean travelWhole(BlockIds blocks) {
+    for (int g = 0; g < blocks.groupCount(); g++) {
+      if (cacheSpec.groups().get(g).sendableBlocks(blocks.size(g)) < blocks.size(g)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   private void requireGroups(BlockIds blocks) {

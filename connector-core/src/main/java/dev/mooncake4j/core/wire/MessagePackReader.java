@@ -20,6 +20,15 @@ final class MessagePackReader {
   /** Room that a list gets at once; a longer one gets more as its elements turn out to be there. */
   private static final int FIRST_ROOM = 1_024;
 
+  /** The same for the block ids of a prompt: those of most fit, and 64 KiB are lost at most. */
+  private static final int FIRST_IDS = 16_384;
+
+  /**
+   * Numbers that are read in one call. A loop in short calls is compiled within the first requests
+   * of a process; one of thousands of turns would be interpreted in all of them.
+   */
+  private static final int PIECE = 64;
+
   private final byte[] data;
   private int at;
   private String path = "";
@@ -171,24 +180,52 @@ final class MessagePackReader {
 
   int[] readInts() throws MalformedMessageException {
     int n = readArrayHeader();
-    int[] values = new int[Math.min(n, FIRST_ROOM)];
-    for (int i = 0; i < n; i++) {
+    int[] values = new int[Math.min(n, FIRST_IDS)];
+    int i = 0;
+    while (i < n) {
       if (i == values.length) {
         values = Arrays.copyOf(values, more(i, n));
       }
-      // Nearly every block id is one of these two forms.
-      int tag = at < data.length ? data[at] & 0xff : -1;
-      if (tag >= 0 && tag <= 0x7f) {
-        values[i] = tag;
-        at++;
-      } else if (tag == 0xcd && at + 2 < data.length) {
-        values[i] = ((data[at + 1] & 0xff) << 8) | (data[at + 2] & 0xff);
-        at += 3;
-      } else {
-        values[i] = readInt();
+      int end = Math.min(values.length, i + PIECE);
+      i = readIds(values, i, end);
+      if (i < end) {
+        values[i++] = readInt();
       }
     }
     return values;
+  }
+
+  /** Reads up to the end or what is not in a form of block ids, of which it returns the index. */
+  private int readIds(int[] values, int first, int end) {
+    byte[] from = data;
+    int i = first;
+    int p = at;
+    while (i < end && p < from.length) {
+      int tag = from[p];
+      int left = from.length - p;
+      if (tag >= 0) {
+        values[i] = tag;
+        p++;
+      } else if (tag == (byte) 0xcd && left > 2) {
+        values[i] = ((from[p + 1] & 0xff) << 8) | (from[p + 2] & 0xff);
+        p += 3;
+      } else if (tag == (byte) 0xce && left > 4 && from[p + 1] >= 0) {
+        values[i] =
+            (from[p + 1] << 24)
+                | ((from[p + 2] & 0xff) << 16)
+                | ((from[p + 3] & 0xff) << 8)
+                | (from[p + 4] & 0xff);
+        p += 5;
+      } else if (tag == (byte) 0xcc && left > 1) {
+        values[i] = from[p + 1] & 0xff;
+        p += 2;
+      } else {
+        break;
+      }
+      i++;
+    }
+    at = p;
+    return i;
   }
 
   long[] readLongs(boolean unsigned) throws MalformedMessageException {

@@ -1,13 +1,36 @@
 package dev.mooncake4j.core.wire;
 
+import dev.mooncake4j.connector.BlockIds;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 
 /** Writes MessagePack in the shortest forms, as vLLM's encoder does. */
 final class MessagePackWriter {
-  private byte[] data = new byte[256];
+  /** Of a number of 0 to 2^31 - 1. */
+  private static final int MAX_ID_BYTES = 5;
+
+  /**
+   * Block ids that are written in one call. A loop in short calls is compiled within the first
+   * requests of a process; one of thousands of turns would be interpreted in all of them.
+   */
+  private static final int PIECE = 64;
+
+  private byte[] data;
   private int size;
+
+  MessagePackWriter() {
+    this(256);
+  }
+
+  private MessagePackWriter(int room) {
+    data = new byte[room];
+  }
+
+  /** With room for so many block ids of the usual size: it need not grow for them. */
+  static MessagePackWriter forBlockIds(long ids) {
+    return new MessagePackWriter((int) Math.min(1 << 20, 512 + MAX_ID_BYTES * PIECE + 3 * ids));
+  }
 
   byte[] toBytes() {
     return Arrays.copyOf(data, size);
@@ -99,6 +122,68 @@ final class MessagePackWriter {
       put1(0xcf);
       put(bits, 8);
     }
+  }
+
+  void integers(int[] values) {
+    arrayHeader(values.length);
+    putAll(values, values.length);
+  }
+
+  /** The list of a group's ids, which are thousands. */
+  void blockIds(BlockIds blocks, int group) {
+    int n = blocks.size(group);
+    arrayHeader(n);
+    int[] piece = new int[Math.min(n, PIECE)];
+    for (int from = 0; from < n; from += PIECE) {
+      int count = Math.min(n - from, PIECE);
+      blocks.copyTo(group, from, piece, 0, count);
+      putAll(piece, count);
+    }
+  }
+
+  private void putAll(int[] values, int end) {
+    int i = 0;
+    while (i < end) {
+      room(MAX_ID_BYTES * (end - i));
+      i = putIds(values, i, end);
+      if (i < end) {
+        integer(values[i++]);
+      }
+    }
+  }
+
+  /** Writes on up to the end or a number below 0, of which it returns the index. There is room. */
+  private int putIds(int[] values, int first, int end) {
+    byte[] out = data;
+    int at = size;
+    int i = first;
+    for (; i < end; i++) {
+      int value = values[i];
+      if (value < 0) {
+        break;
+      }
+      if (value < 1 << 7) {
+        out[at++] = (byte) value;
+      } else if (value < 1 << 8) {
+        out[at] = (byte) 0xcc;
+        out[at + 1] = (byte) value;
+        at += 2;
+      } else if (value < 1 << 16) {
+        out[at] = (byte) 0xcd;
+        out[at + 1] = (byte) (value >>> 8);
+        out[at + 2] = (byte) value;
+        at += 3;
+      } else {
+        out[at] = (byte) 0xce;
+        out[at + 1] = (byte) (value >>> 24);
+        out[at + 2] = (byte) (value >>> 16);
+        out[at + 3] = (byte) (value >>> 8);
+        out[at + 4] = (byte) value;
+        at += 5;
+      }
+    }
+    size = at;
+    return i;
   }
 
   void strings(List<String> values) {

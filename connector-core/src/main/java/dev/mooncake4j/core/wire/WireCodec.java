@@ -24,7 +24,7 @@ public final class WireCodec {
   /** A pull request's bytes. */
   public static byte[] encode(PullRequest pull) {
     WireLayout layout = pull.layout();
-    MessagePackWriter out = new MessagePackWriter();
+    MessagePackWriter out = MessagePackWriter.forBlockIds(blockIds(pull));
     out.mapHeader(
         8
             + (layout.layerNames.length > 0 ? 1 : 0)
@@ -67,6 +67,14 @@ public final class WireCodec {
     return out.toBytes();
   }
 
+  private static long blockIds(PullRequest pull) {
+    long ids = 0;
+    for (PullEntry entry : pull.entries()) {
+      ids += entry.blocks().totalSize();
+    }
+    return ids;
+  }
+
   private static void writeEntries(MessagePackWriter out, List<PullEntry> entries) {
     out.mapHeader(entries.size());
     for (PullEntry entry : entries) {
@@ -76,11 +84,7 @@ public final class WireCodec {
       BlockIds blocks = entry.blocks();
       out.arrayHeader(blocks.groupCount());
       for (int g = 0; g < blocks.groupCount(); g++) {
-        int n = blocks.size(g);
-        out.arrayHeader(n);
-        for (int i = 0; i < n; i++) {
-          out.integer(blocks.get(g, i));
-        }
+        out.blockIds(blocks, g);
       }
     }
   }
@@ -103,10 +107,7 @@ public final class WireCodec {
       out.string("registered_shared_group_ids");
       out.arrayHeader(layout.sharedGroupIds.length);
       for (int[] groups : layout.sharedGroupIds) {
-        out.arrayHeader(groups.length);
-        for (int group : groups) {
-          out.integer(group);
-        }
+        out.integers(groups);
       }
     }
     writeLongs(out, "registered_row_offsets", layout.rowOffsets, false);
@@ -126,10 +127,7 @@ public final class WireCodec {
   private static void writeInts(MessagePackWriter out, String name, int[] values) {
     if (values.length > 0) {
       out.string(name);
-      out.arrayHeader(values.length);
-      for (int value : values) {
-        out.integer(value);
-      }
+      out.integers(values);
     }
   }
 

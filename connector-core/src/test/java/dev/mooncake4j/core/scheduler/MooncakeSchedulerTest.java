@@ -73,6 +73,14 @@ class MooncakeSchedulerTest {
   }
 
   @Test
+  void blocksThatAllTravelAreNotCopied() {
+    BlockIds blocks = BlockIds.of(3, 4, 5);
+    assertThat(decoder.matchedTokens(PULL, 0).tokens()).isEqualTo(100);
+    decoder.onBlocksAllocated(PULL, blocks, 100);
+    assertThat(decoder.buildStep().pulls().getFirst().blocks()).isSameAs(blocks);
+  }
+
+  @Test
   void theTraceOfARequestGoesToTheWorkersAndOneThatIsNoneIsLeftOut() {
     String header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     TraceContext trace = TraceContext.parse(header);

@@ -213,6 +213,67 @@ class WireCodecTest {
   }
 
   @ParameterizedTest
+  @ValueSource(ints = {0, 1, 15, 16, 63, 64, 65, 128, 1_000, 20_000})
+  void blockIdsOfAllFormsAreWrittenOneByOneAndReadAgain(int n) throws Exception {
+    int[] edges = {
+      0, 127, 128, 255, 256, 65_535, 65_536, 300_000, Integer.MAX_VALUE, -1, -32, -33, -129, -32_769
+    };
+    int[] ids = IntStream.range(0, n).map(i -> edges[(i * 5 + i / 70) % edges.length]).toArray();
+    MessagePackWriter oneByOne = new MessagePackWriter();
+    oneByOne.arrayHeader(n);
+    for (int id : ids) {
+      oneByOne.integer(id);
+    }
+    MessagePackWriter atOnce = new MessagePackWriter();
+    atOnce.integers(ids);
+    assertThat(atOnce.toBytes()).isEqualTo(oneByOne.toBytes());
+    MessagePackWriter ofBlocks = MessagePackWriter.forBlockIds(n);
+    ofBlocks.blockIds(BlockIds.ofGroups(new int[] {7}, ids), 1);
+    assertThat(ofBlocks.toBytes()).isEqualTo(oneByOne.toBytes());
+    MessagePackReader in = new MessagePackReader(oneByOne.toBytes());
+    assertThat(in.readInts()).isEqualTo(ids);
+    assertThat(in.atEnd()).isTrue();
+  }
+
+  @Test
+  void anIdInALongerFormThanItNeedsIsReadAmongOthers() throws Exception {
+    String[] forms = {
+      "cc05",
+      "cd0005",
+      "ce00000005",
+      "cf0000000000000005",
+      "d005",
+      "d10005",
+      "d200000005",
+      "d30000000000000005"
+    };
+    for (String form : forms) {
+      for (int others : new int[] {0, 62, 63, 64, 100}) {
+        String list =
+            String.format("dd%08x", 2 * others + 1)
+                + "cd1234".repeat(others)
+                + form
+                + "7f".repeat(others);
+        int[] read = new MessagePackReader(HexFormat.of().parseHex(list)).readInts();
+        assertThat(read).as(form).hasSize(2 * others + 1);
+        assertThat(read[others]).as(form).isEqualTo(5);
+        assertThat(IntStream.of(read).sum()).as(form).isEqualTo(others * (0x1234 + 0x7f) + 5);
+      }
+    }
+  }
+
+  @Test
+  void anIdPastTwoToThe31OrCutShortAmongOthersIsMalformed() {
+    for (String last : List.of("ce80000000", "cf0000000080000000", "cd12", "ce123456", "cc", "")) {
+      String list = "dc0041" + "cd1234".repeat(64) + last;
+      assertThatThrownBy(() -> new MessagePackReader(HexFormat.of().parseHex(list)).readInts())
+          .as(last)
+          .isInstanceOf(MalformedMessageException.class)
+          .hasMessageMatching(".*(outside 32 bits|ends early|bytes_left).*");
+    }
+  }
+
+  @ParameterizedTest
   @ValueSource(ints = {0, 1, 15, 16, 31, 32, 255, 256, 65_535, 65_536, 70_000})
   void stringsAndListsOfAnyLengthAreReadAsTheyWere(int n) throws Exception {
     RenewRequest longText = new RenewRequest(List.of("\u00e9" + "x".repeat(n)));
