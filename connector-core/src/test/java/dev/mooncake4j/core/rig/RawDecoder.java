@@ -39,7 +39,7 @@ public final class RawDecoder {
     this.tpRank = tpRank;
     this.tpSize = tpSize;
     this.layout =
-        LoopDriver.wire(cache.local(new RankLayout(tpRank, tpSize, 0, 1, 0), RigOptions.SPEC));
+        LoopDriver.wire(cache.local(new RankLayout(tpRank, tpSize, 0, 1, 0)));
     engine.register(cache.ranges());
   }
 
