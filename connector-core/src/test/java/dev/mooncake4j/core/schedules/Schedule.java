@@ -41,6 +41,7 @@ final class Schedule implements AutoCloseable {
   private final int faults;
 
   private int requests;
+  private int earlyWrites;
 
   /** A transfer as the router knows it. */
   private static final class Planned {
@@ -128,7 +129,7 @@ final class Schedule implements AutoCloseable {
       announce(somePlanned());
     } else if (dice < 27) {
       queue(somePlanned());
-    } else if (dice < 34) {
+    } else if (dice < 37) {
       progress(somePlanned());
     } else if (dice < 46) {
       ready(somePlanned());
@@ -167,7 +168,8 @@ final class Schedule implements AutoCloseable {
   }
 
   private void progress(Planned transfer) {
-    if (transfer.announced && !transfer.readied && !transfer.cancelled) {
+    if (!transfer.readied && !transfer.cancelled) {
+      announce(transfer);
       trace("progress " + transfer.transferId);
       for (PrefillServer p : prefillers) {
         p.progress(transfer.transferId, transfer.blocks, random);
@@ -340,8 +342,12 @@ final class Schedule implements AutoCloseable {
     rig.settle();
     takeResults();
     long now = rig.clock().nanoTime();
-    for (Transfer transfer : underWay()) {
-      begun.putIfAbsent(transfer, now);
+    for (PrefillServer p : prefillers) {
+      for (Transfer transfer : p.rank.transfers().underWay()) {
+        if (begun.putIfAbsent(transfer, now) == null && p.isEarly(transfer)) {
+          earlyWrites++;
+        }
+      }
     }
   }
 
@@ -416,6 +422,30 @@ final class Schedule implements AutoCloseable {
 
   int failed() {
     return decoders.stream().mapToInt(DecodeServer::failed).sum();
+  }
+
+  /** What it did while prefills went on. */
+  Early early() {
+    return new Early(
+        earlyWrites,
+        prefillers.stream().mapToInt(PrefillServer::givenUpDuringWrite).sum(),
+        prefillers.stream().mapToInt(PrefillServer::begunAnewDuringWrite).sum());
+  }
+
+  /**
+   * What was done while prefills went on.
+   *
+   * @param writes of finished blocks of them
+   * @param givenUp prefills, during such a write
+   * @param begunAnew the same
+   */
+  record Early(int writes, int givenUp, int begunAnew) {
+    static final Early NONE = new Early(0, 0, 0);
+
+    Early plus(Early other) {
+      return new Early(
+          writes + other.writes, givenUp + other.givenUp, begunAnew + other.begunAnew);
+    }
   }
 
   @Override
