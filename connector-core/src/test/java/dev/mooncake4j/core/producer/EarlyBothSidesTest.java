@@ -181,7 +181,9 @@ class EarlyBothSidesTest {
     prefiller.cache().fill(8, 1);
     end();
     complete();
-    assertThat(decoder.ends()).as("overwritten before it is read: no digest can tell").contains("d");
+    assertThat(decoder.ends())
+        .as("overwritten before it is read: no digest can tell")
+        .contains("d");
     assertThat(decoder.cache().holds(8, 20)).isTrue();
     assertThat(decoder.cache().holds(7, 22)).isTrue();
     assertThat(prefiller.sent()).containsExactly("p=SERVED");

@@ -54,12 +54,14 @@ public record RigOptions(
 
   /** With this abort timeout. */
   public RigOptions withAbortTimeout(Duration timeout) {
-    return new RigOptions(timeout, lease, prefillerTp, decoderTp, blocks, integrityCheck, identity, spec);
+    return new RigOptions(
+        timeout, lease, prefillerTp, decoderTp, blocks, integrityCheck, identity, spec);
   }
 
   /** With a digest of everything that is sent. */
   public RigOptions withIntegrityCheck(boolean check) {
-    return new RigOptions(abortTimeout, lease, prefillerTp, decoderTp, blocks, check, identity, spec);
+    return new RigOptions(
+        abortTimeout, lease, prefillerTp, decoderTp, blocks, check, identity, spec);
   }
 
   /** With leases, or {@code null} for none. */

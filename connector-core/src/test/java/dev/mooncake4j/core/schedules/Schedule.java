@@ -443,8 +443,7 @@ final class Schedule implements AutoCloseable {
     static final Early NONE = new Early(0, 0, 0);
 
     Early plus(Early other) {
-      return new Early(
-          writes + other.writes, givenUp + other.givenUp, begunAnew + other.begunAnew);
+      return new Early(writes + other.writes, givenUp + other.givenUp, begunAnew + other.begunAnew);
     }
   }
 
