@@ -19,7 +19,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * One random schedule: two servers that prefill, fetch, cancel and release; a network whose
  * connections break, stall and hold frames back; engines that are slow or fail; a bootstrap server
- * that is away. After it all faults end, and everything must have come to rest.
+ * that is away. After it all faults end, and everything must have come to rest. Longer than most
+ * classes, since all that may happen is drawn here, from one source of chance.
  */
 final class Schedule implements AutoCloseable {
   private static final boolean TRACE = Boolean.getBoolean("m4j.trace");
