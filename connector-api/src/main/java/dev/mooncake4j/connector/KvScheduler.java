@@ -48,24 +48,34 @@ public interface KvScheduler {
    * nothing.
    *
    * <p>To be called after each chunk, from the first, before the step that follows is built; a
-   * chunk that is not told is made up for by the next call or by {@link #onRequestFinished}. How
-   * many blocks the prompt will have follows from {@link KvRequest#promptTokens()} and {@link
-   * KvCacheGroup#blockTokens()}. A block is finished when all its tokens are: the last one, where
-   * the prompt fills it in part, goes with the end. So do groups whose blocks change until then:
-   * sliding windows and states.
+   * chunk that is not told is made up for by the next call or by {@link #onRequestFinished}. Each
+   * call tells all that is finished, not what has come since the last; nothing is written before
+   * {@link KvWorker#startStep} has the step. How many blocks the prompt will have follows from
+   * {@link KvRequest#promptTokens()} and {@link KvCacheGroup#blockTokens()}, or is the number of
+   * {@code blocks} where these are more. A block is finished when all its tokens are: the last one,
+   * where the prompt fills it in part, goes with the end. So do groups whose blocks change until
+   * then, sliding windows and states, and all blocks of a request whose decoder has {@code
+   * integrity_check}.
    *
-   * <p>From the call on until {@link #onRequestFinished} the finished blocks stay as they are. A
+   * <p>From the call on until {@link #onRequestFinished} the finished blocks stay as they are: one
+   * that is written to all the same arrives as it was when it was sent, and no check sees it. A
    * prefill that loses them and begins anew (preempted, computed again) is told at once with {@code
    * finishedTokens} 0: what was written before is written again. A write that is under way may
    * still read the old blocks then; what it reads is overwritten, or discarded with the request. A
    * server that must not have even that gives the request up instead ({@link FinishReason#ABORTED})
    * and keeps the blocks until it is told.
    *
-   * @param request the request
-   * @param blocks its blocks so far, all groups; those behind the finished ones need not be there
+   * <p>Like every call here it is for one thread at a time, returns at once and does no I/O.
+   *
+   * @param request the request, as it was given to the other calls
+   * @param blocks its blocks so far, of all groups, each from the prompt's first on; those behind
+   *     the finished ones need not be there, and {@link BlockIds#none()} will do where none is
+   *     finished
    * @param finishedTokens how many tokens from the prompt's first on are in the blocks, those found
-   *     in the prefix cache included; 0 to the prompt's length
-   * @throws IllegalArgumentException if there are more tokens than the prompt or the blocks have
+   *     in the prefix cache included; 0 to {@link KvRequest#promptTokens()}
+   * @throws IllegalArgumentException if {@code finishedTokens} is negative or more than the prompt
+   *     has, if a group has fewer blocks than are finished, or if {@code blocks} has another number
+   *     of groups than the configured {@link KvCacheSpec}; nothing has changed then
    */
   default void onPrefillProgress(KvRequest request, BlockIds blocks, int finishedTokens) {}
 

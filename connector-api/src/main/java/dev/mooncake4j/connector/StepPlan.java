@@ -152,21 +152,35 @@ public record StepPlan(
   /**
    * A prefill goes on, and so many of its blocks are finished that they may be written already.
    *
-   * <p>Each tells all that is finished, not what has come since the last. A group of which nothing
-   * is to be written before {@link Ready} has no finished blocks here and a total of 0.
+   * <p>Each tells all that is finished, not what has come since the last: a worker needs the last
+   * one alone. It counts for a transfer that was announced, until it is ready or given up; told for
+   * another it changes nothing. Blocks that are finished here may be being read from the moment on
+   * at which a worker has the step, until the transfer is ready and over, or given up and named in
+   * {@link StepResult#sent()}.
+   *
+   * <p>A group of which nothing is to be written before {@link Ready} (a sliding window, a state)
+   * has no finished blocks here and a total of 0.
    *
    * @param requestId the prefiller's request id
    * @param transferId the transfer's id
-   * @param restarts how often the prefill has begun anew: with another number than before nothing
-   *     that was finished before counts
-   * @param finished the finished blocks of each group, from the prompt's first on
-   * @param totals how many blocks of each group the whole prompt will have
+   * @param restarts how often the prefill has begun anew, from 0: with another number than before
+   *     nothing that was finished before counts
+   * @param finished the finished blocks of each group, from the prompt's first on; at most as many
+   *     as the group's total
+   * @param totals how many blocks of each group the whole prompt will have, one number for each
+   *     group of {@code finished}; at least 0. Should {@link Ready} have another number, all is
+   *     written again
    */
   public record Progress(
       String requestId, String transferId, int restarts, BlockIds finished, List<Integer> totals)
       implements Serializable {
 
-    /** Copies the list and checks that no group has more than its total. */
+    /**
+     * Copies the list.
+     *
+     * @throws IllegalArgumentException if there is not one total for each group, or a group has
+     *     more finished blocks than its total
+     */
     public Progress {
       totals = List.copyOf(totals);
       if (totals.size() != finished.groupCount()) {

@@ -1,10 +1,15 @@
 package dev.mooncake4j.core.producer;
 
 import dev.mooncake4j.connector.StepPlan.Progress;
+import dev.mooncake4j.core.channel.PeerIdentity;
 import dev.mooncake4j.core.producer.SendRecord.State;
 import dev.mooncake4j.core.producer.StreamedPull.Piece;
 import dev.mooncake4j.core.producer.WaitingPulls.Waiting;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -29,6 +34,10 @@ final class EarlyWrites {
   private final WaitingPulls waiting;
   private final PullWrites writes;
   private final Ends ends;
+
+  /** By connection, those whose prefill has ended and whose rest waits for a write to be over. */
+  private final Map<PeerIdentity, Set<Waiting>> restWaits = new HashMap<>();
+
   private boolean contradictionTold;
 
   /** Who is told of the end of writes. */
@@ -113,6 +122,35 @@ final class EarlyWrites {
   /** Whether a write to one that waits is under way. */
   boolean isWriting(Waiting waiter) {
     return waiter.streamed != null && waiter.streamed.isWriting();
+  }
+
+  /**
+   * The same as {@link #whenQuiet} for one whose prefill has ended during a write, and which has
+   * the rest to come: nothing is done where its connection ends before.
+   */
+  void thenTheRest(Waiting waiter, Consumer<@Nullable String> action) {
+    PeerIdentity peer = waiter.pull.from;
+    restWaits.computeIfAbsent(peer, p -> new HashSet<>()).add(waiter);
+    whenQuiet(
+        waiter,
+        failure -> {
+          Set<Waiting> ofPeer = restWaits.get(peer);
+          if (ofPeer != null && ofPeer.remove(waiter)) {
+            if (ofPeer.isEmpty()) {
+              restWaits.remove(peer);
+            }
+            action.accept(failure);
+          }
+        });
+  }
+
+  /**
+   * A connection has ended: to those on it no rest is written, since their memory may be another
+   * process's by then. Returns how many there were.
+   */
+  int forgetRests(PeerIdentity peer) {
+    Set<Waiting> forgotten = restWaits.remove(peer);
+    return forgotten == null ? 0 : forgotten.size();
   }
 
   /** Whether what was told of a transfer's progress holds now that it is ready. */

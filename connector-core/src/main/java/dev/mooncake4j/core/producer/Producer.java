@@ -249,7 +249,7 @@ public final class Producer {
       met(waiter.entry, loop.now() - waiter.since);
       Pinned rest = early.rest(waiter, send, fits);
       if (early.isWriting(waiter)) {
-        early.whenQuiet(waiter, failure -> goOn(waiter, rest, failure));
+        early.thenTheRest(waiter, failure -> goOn(waiter, rest, failure));
       } else {
         startable.computeIfAbsent(waiter.pull, p -> new ArrayList<>()).add(rest);
       }
@@ -584,8 +584,9 @@ public final class Producer {
    */
   public void onRequesterGone(PeerIdentity peer) {
     List<WaitingPulls.Waiting> dropped = waiting.drop(peer);
-    if (!dropped.isEmpty()) {
-      LOG.info("requester={} is gone, its pulls wait no more, requests={}", peer, dropped.size());
+    int requests = dropped.size() + early.forgetRests(peer);
+    if (requests > 0) {
+      LOG.info("requester={} is gone, its pulls wait no more, requests={}", peer, requests);
     }
     for (WaitingPulls.Waiting waiter : dropped) {
       early.whenQuiet(waiter, failure -> {}); // nobody hears the answer

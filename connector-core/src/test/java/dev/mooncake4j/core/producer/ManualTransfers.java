@@ -140,6 +140,11 @@ public final class ManualTransfers implements TransferRunner {
       return job.session();
     }
 
+    /** Whether it reads blocks of this transfer. */
+    public boolean reads(String transferId) {
+      return job.parts().stream().anyMatch(part -> part.names().transferId().equals(transferId));
+    }
+
     /** Requests in it. */
     public int parts() {
       return job.parts().size();

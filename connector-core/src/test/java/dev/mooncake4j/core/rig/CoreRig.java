@@ -103,7 +103,7 @@ public final class CoreRig implements AutoCloseable {
   /** Memory of this rig for one of {@code tpSize} ranks. */
   TestCache newCache(int tpSize) {
     int bytes = RigOptions.HEADS * RigOptions.HEAD_BYTES / tpSize;
-    return new TestCache(arena, 2, options.blocks(), bytes);
+    return new TestCache(arena, 2, options.blocks(), bytes, options.spec());
   }
 
   InMemoryTransferEngine newEngine() {

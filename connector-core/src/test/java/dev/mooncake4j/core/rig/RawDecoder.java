@@ -38,8 +38,7 @@ public final class RawDecoder {
     this.cache = rig.newCache(tpSize);
     this.tpRank = tpRank;
     this.tpSize = tpSize;
-    this.layout =
-        LoopDriver.wire(cache.local(new RankLayout(tpRank, tpSize, 0, 1, 0), RigOptions.SPEC));
+    this.layout = LoopDriver.wire(cache.local(new RankLayout(tpRank, tpSize, 0, 1, 0)));
     engine.register(cache.ranges());
   }
 

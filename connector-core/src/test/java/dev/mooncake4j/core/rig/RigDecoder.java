@@ -55,7 +55,7 @@ public final class RigDecoder {
 
   /** Its caches are registered, under a new layout id. */
   public void attach() {
-    LocalCache local = cache.local(rank, RigOptions.SPEC);
+    LocalCache local = cache.local(rank);
     consumer.attach(
         new LocalEngine(
             engine.host(),

@@ -16,6 +16,7 @@ import org.jspecify.annotations.Nullable;
  * @param blocks of every cache
  * @param integrityCheck whether decoders check what has arrived
  * @param identity what each side says of itself, and whom it deals with
+ * @param spec the model's cache groups; where there are several, each has one of the two layers
  */
 public record RigOptions(
     Duration abortTimeout,
@@ -24,13 +25,14 @@ public record RigOptions(
     int decoderTp,
     int blocks,
     boolean integrityCheck,
-    Identity identity) {
+    Identity identity,
+    KvCacheSpec spec) {
   /** KV heads of the model: as many ranks as this can share a block out. */
   static final int HEADS = 4;
 
   static final int HEAD_BYTES = 8;
 
-  static final KvCacheSpec SPEC =
+  private static final KvCacheSpec SPEC =
       new KvCacheSpec(List.of(KvCacheGroup.fullAttention(16)), HEADS, false, 1);
 
   /**
@@ -47,40 +49,55 @@ public record RigOptions(
 
   /** One rank each, 30 s, no leases, 64 blocks. */
   public static RigOptions defaults() {
-    return new RigOptions(Duration.ofSeconds(30), null, 1, 1, 64, false, Identity.NONE);
+    return new RigOptions(Duration.ofSeconds(30), null, 1, 1, 64, false, Identity.NONE, SPEC);
   }
 
   /** With this abort timeout. */
   public RigOptions withAbortTimeout(Duration timeout) {
-    return new RigOptions(timeout, lease, prefillerTp, decoderTp, blocks, integrityCheck, identity);
+    return new RigOptions(
+        timeout, lease, prefillerTp, decoderTp, blocks, integrityCheck, identity, spec);
   }
 
   /** With a digest of everything that is sent. */
   public RigOptions withIntegrityCheck(boolean check) {
-    return new RigOptions(abortTimeout, lease, prefillerTp, decoderTp, blocks, check, identity);
+    return new RigOptions(
+        abortTimeout, lease, prefillerTp, decoderTp, blocks, check, identity, spec);
   }
 
   /** With leases, or {@code null} for none. */
   public RigOptions withLease(@Nullable Duration duration) {
     return new RigOptions(
-        abortTimeout, duration, prefillerTp, decoderTp, blocks, integrityCheck, identity);
+        abortTimeout, duration, prefillerTp, decoderTp, blocks, integrityCheck, identity, spec);
   }
 
   /** With so many ranks; 0 for a side that the test plays itself. */
   public RigOptions withRanks(int prefillers, int decoders) {
     return new RigOptions(
-        abortTimeout, lease, prefillers, decoders, blocks, integrityCheck, identity);
+        abortTimeout, lease, prefillers, decoders, blocks, integrityCheck, identity, spec);
   }
 
   /** With so many blocks in each cache. */
   public RigOptions withBlocks(int count) {
     return new RigOptions(
-        abortTimeout, lease, prefillerTp, decoderTp, count, integrityCheck, identity);
+        abortTimeout, lease, prefillerTp, decoderTp, count, integrityCheck, identity, spec);
   }
 
   /** With these identities. */
   public RigOptions withIdentity(Identity given) {
     return new RigOptions(
-        abortTimeout, lease, prefillerTp, decoderTp, blocks, integrityCheck, given);
+        abortTimeout, lease, prefillerTp, decoderTp, blocks, integrityCheck, given, spec);
+  }
+
+  /** With these cache groups, of which there are one or two. */
+  public RigOptions withGroups(KvCacheGroup... groups) {
+    return new RigOptions(
+        abortTimeout,
+        lease,
+        prefillerTp,
+        decoderTp,
+        blocks,
+        integrityCheck,
+        identity,
+        new KvCacheSpec(List.of(groups), HEADS, false, 1));
   }
 }

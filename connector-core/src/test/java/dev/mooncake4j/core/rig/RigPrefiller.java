@@ -54,8 +54,7 @@ public final class RigPrefiller {
 
   /** Its caches are registered. */
   public void attach() {
-    transfers.attach(
-        producer, cache.local(rank, RigOptions.SPEC), HostMemory.of(cache.layout().memories()));
+    transfers.attach(producer, cache.local(rank), HostMemory.of(cache.layout().memories()));
   }
 
   /** Its side channel, {@code tcp://host:port}. */

@@ -1,6 +1,7 @@
 package dev.mooncake4j.core.rig;
 
 import dev.mooncake4j.connector.KvCacheLayout;
+import dev.mooncake4j.connector.KvCacheRegion;
 import dev.mooncake4j.connector.KvCacheSpec;
 import dev.mooncake4j.connector.KvMemory;
 import dev.mooncake4j.connector.RankLayout;
@@ -19,18 +20,39 @@ public final class TestCache {
   private final int layers;
   private final int blockBytes;
   private final int blocks;
+  private final KvCacheSpec spec;
 
-  /** Memory that lives as long as the arena. */
+  /** Memory that lives as long as the arena, of a model of full attention. */
   public TestCache(Arena arena, int layers, int blocks, int blockBytes) {
+    this(arena, layers, blocks, blockBytes, KvCacheSpec.fullAttention(16));
+  }
+
+  /** The same of a model of one cache group, or of one for each layer. */
+  TestCache(Arena arena, int layers, int blocks, int blockBytes, KvCacheSpec spec) {
+    this.spec = spec;
     this.layers = layers;
     this.blocks = blocks;
     this.blockBytes = blockBytes;
     this.memory = arena.allocate((long) layers * blocks * blockBytes, 64);
-    List<String> names = new ArrayList<>();
+    KvMemory kv = KvMemory.host(memory);
+    List<KvCacheRegion> regions = new ArrayList<>();
     for (int i = 0; i < layers; i++) {
-      names.add("model.layers." + i);
+      int group = spec.groups().size() == 1 ? 0 : i;
+      long offset = (long) i * blocks * blockBytes;
+      regions.add(
+          new KvCacheRegion(
+              "model.layers." + i,
+              i,
+              group,
+              kv,
+              offset,
+              blockBytes,
+              blockBytes,
+              blocks,
+              List.of(group),
+              -1));
     }
-    this.layout = KvCacheLayout.layersInOne(KvMemory.host(memory), names, blockBytes, blocks);
+    this.layout = new KvCacheLayout(regions);
   }
 
   /** As a server gives it. */
@@ -41,6 +63,11 @@ public final class TestCache {
   /** As the planner takes it. */
   public LocalCache local(RankLayout rank, KvCacheSpec spec) {
     return LocalCache.of(rank, spec, layout);
+  }
+
+  /** As the planner takes it, of the model that it is of. */
+  LocalCache local(RankLayout rank) {
+    return local(rank, spec);
   }
 
   /** As an engine takes it. */
@@ -68,11 +95,19 @@ public final class TestCache {
   /** Whether a block holds all of the pattern of this number. */
   public boolean holds(int pattern, int id) {
     for (int layer = 0; layer < layers; layer++) {
-      long at = at(layer, id);
-      for (int i = 0; i < blockBytes; i++) {
-        if (memory.get(ValueLayout.JAVA_BYTE, at + i) != value(pattern, layer, i)) {
-          return false;
-        }
+      if (!holds(pattern, id, layer)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Whether a block holds one layer's part of the pattern of this number. */
+  public boolean holds(int pattern, int id, int layer) {
+    long at = at(layer, id);
+    for (int i = 0; i < blockBytes; i++) {
+      if (memory.get(ValueLayout.JAVA_BYTE, at + i) != value(pattern, layer, i)) {
+        return false;
       }
     }
     return true;

@@ -3,6 +3,7 @@ package dev.mooncake4j.core.schedules;
 import dev.mooncake4j.connector.BlockIds;
 import dev.mooncake4j.connector.StepPlan;
 import dev.mooncake4j.connector.StepResult;
+import dev.mooncake4j.core.producer.ManualTransfers.Transfer;
 import dev.mooncake4j.core.rig.RigPrefiller;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -16,12 +17,18 @@ final class PrefillServer {
   final RigPrefiller rank;
   final BlockPool blocks;
   private final Map<String, Send> unended = new HashMap<>();
+  private int givenUpDuringWrite;
+  private int begunAnewDuringWrite;
 
   /** A prefill, with the blocks that the connector holds once it has ended. */
   static final class Send {
     final String transferId;
     final String requestId;
     int[] blocks = {};
+
+    /** Those that it had before it began anew in others: they are kept with these. */
+    final List<int[]> former = new ArrayList<>();
+
     boolean ready;
 
     /** Its first blocks that are finished while the prefill goes on; -1 where none were told. */
@@ -82,6 +89,12 @@ final class PrefillServer {
       return;
     }
     if (send.finished > 0 && random.nextInt(6) == 0) {
+      if (isWritten(transferId)) {
+        begunAnewDuringWrite++;
+      }
+      if (random.nextBoolean()) {
+        takeOthers(send, random);
+      }
       beginAnew(send);
     } else {
       int before = Math.max(send.finished, 0);
@@ -91,9 +104,21 @@ final class PrefillServer {
     tell(send);
   }
 
+  /** What it had is kept: a write that is under way may still read it. */
+  private void takeOthers(Send send, SplittableRandom random) {
+    int[] others = blocks.take(send.blocks.length, send, random);
+    if (others != null) {
+      send.former.add(send.blocks);
+      send.blocks = others;
+    }
+  }
+
   private void beginAnew(Send send) {
     for (int block : send.blocks) {
       rank.cache().fill(-3, block);
+    }
+    for (int[] former : send.former) {
+      rank.cache().fill(-5, former);
     }
     send.finished = 0;
     send.restarts++;
@@ -145,6 +170,9 @@ final class PrefillServer {
     Send send = unended.get("p-" + transferId);
     if (send != null && !send.ready && !send.givenUp) {
       send.givenUp = true;
+      if (isWritten(transferId)) {
+        givenUpDuringWrite++;
+      }
       rank.giveUp(send.requestId, transferId, "given up");
     } else if (send == null || !send.givenUp) {
       rank.cancel("p-" + transferId, transferId, "given up");
@@ -158,8 +186,31 @@ final class PrefillServer {
       if (send == null) {
         throw new AssertionError("ended twice, or never begun: " + sent);
       }
+      if (isWritten(sent.transferId())) {
+        throw new AssertionError("given back while a write reads its blocks: " + sent);
+      }
       blocks.free(send.blocks, send);
+      send.former.forEach(former -> blocks.free(former, send));
     }
+  }
+
+  private boolean isWritten(String transferId) {
+    return rank.transfers().underWay().stream().anyMatch(t -> t.reads(transferId));
+  }
+
+  /** Whether a write reads blocks of a prefill that has not ended. */
+  boolean isEarly(Transfer transfer) {
+    return unended.values().stream().anyMatch(s -> !s.ready && transfer.reads(s.transferId));
+  }
+
+  /** Prefills that were given up while finished blocks of them were written. */
+  int givenUpDuringWrite() {
+    return givenUpDuringWrite;
+  }
+
+  /** Prefills that began anew while finished blocks of them were written. */
+  int begunAnewDuringWrite() {
+    return begunAnewDuringWrite;
   }
 
   List<String> unended() {

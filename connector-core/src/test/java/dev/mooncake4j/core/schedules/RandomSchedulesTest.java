@@ -24,19 +24,25 @@ class RandomSchedulesTest {
     System.out.println("RandomSchedulesTest seed=" + first + " schedules=" + schedules);
     long received = 0;
     long failed = 0;
+    Schedule.Early early = Schedule.Early.NONE;
     for (long seed = first; seed < first + schedules; seed++) {
       try (Schedule schedule = new Schedule(seed)) {
         schedule.run(ACTIONS);
         received += schedule.received();
         failed += schedule.failed();
+        early = early.plus(schedule.early());
       } catch (RuntimeException | AssertionError e) {
         throw new AssertionError("schedule failed: -Dm4j.seed=" + seed + " -Dm4j.schedules=1", e);
       }
     }
-    System.out.println("RandomSchedulesTest received=" + received + " failed=" + failed);
+    System.out.println(
+        "RandomSchedulesTest received=" + received + " failed=" + failed + " early=" + early);
     if (schedules >= 1000) {
       assertThat(received).as("schedules that move nothing test nothing").isPositive();
       assertThat(failed).isPositive();
+      assertThat(early.writes()).as("prefills that go on while blocks are sent").isPositive();
+      assertThat(early.givenUp()).isPositive();
+      assertThat(early.begunAnew()).isPositive();
     }
   }
 }

@@ -19,7 +19,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * One random schedule: two servers that prefill, fetch, cancel and release; a network whose
  * connections break, stall and hold frames back; engines that are slow or fail; a bootstrap server
- * that is away. After it all faults end, and everything must have come to rest.
+ * that is away. After it all faults end, and everything must have come to rest. Longer than most
+ * classes, since all that may happen is drawn here, from one source of chance.
  */
 final class Schedule implements AutoCloseable {
   private static final boolean TRACE = Boolean.getBoolean("m4j.trace");
@@ -41,6 +42,7 @@ final class Schedule implements AutoCloseable {
   private final int faults;
 
   private int requests;
+  private int earlyWrites;
 
   /** A transfer as the router knows it. */
   private static final class Planned {
@@ -128,7 +130,7 @@ final class Schedule implements AutoCloseable {
       announce(somePlanned());
     } else if (dice < 27) {
       queue(somePlanned());
-    } else if (dice < 34) {
+    } else if (dice < 37) {
       progress(somePlanned());
     } else if (dice < 46) {
       ready(somePlanned());
@@ -167,7 +169,8 @@ final class Schedule implements AutoCloseable {
   }
 
   private void progress(Planned transfer) {
-    if (transfer.announced && !transfer.readied && !transfer.cancelled) {
+    if (!transfer.readied && !transfer.cancelled) {
+      announce(transfer);
       trace("progress " + transfer.transferId);
       for (PrefillServer p : prefillers) {
         p.progress(transfer.transferId, transfer.blocks, random);
@@ -340,8 +343,12 @@ final class Schedule implements AutoCloseable {
     rig.settle();
     takeResults();
     long now = rig.clock().nanoTime();
-    for (Transfer transfer : underWay()) {
-      begun.putIfAbsent(transfer, now);
+    for (PrefillServer p : prefillers) {
+      for (Transfer transfer : p.rank.transfers().underWay()) {
+        if (begun.putIfAbsent(transfer, now) == null && p.isEarly(transfer)) {
+          earlyWrites++;
+        }
+      }
     }
   }
 
@@ -416,6 +423,29 @@ final class Schedule implements AutoCloseable {
 
   int failed() {
     return decoders.stream().mapToInt(DecodeServer::failed).sum();
+  }
+
+  /** What it did while prefills went on. */
+  Early early() {
+    return new Early(
+        earlyWrites,
+        prefillers.stream().mapToInt(PrefillServer::givenUpDuringWrite).sum(),
+        prefillers.stream().mapToInt(PrefillServer::begunAnewDuringWrite).sum());
+  }
+
+  /**
+   * What was done while prefills went on.
+   *
+   * @param writes of finished blocks of them
+   * @param givenUp prefills, during such a write
+   * @param begunAnew the same
+   */
+  record Early(int writes, int givenUp, int begunAnew) {
+    static final Early NONE = new Early(0, 0, 0);
+
+    Early plus(Early other) {
+      return new Early(writes + other.writes, givenUp + other.givenUp, begunAnew + other.begunAnew);
+    }
   }
 
   @Override
