@@ -6,7 +6,7 @@
 #                                  JDK and network: unpack it there and start run.sh
 #   ./gpu-bench.sh --host-memory   a rehearsal without a GPU, in host memory over tcp
 #
-# Options: benchmarks/src/main/pack/run.sh --help. Results go to target/bench/gpu unless --out says
+# Options: those of run.sh, which stand at the end of --help. Results go to target/bench/gpu unless --out says
 # otherwise; docs/performance.md says what they mean.
 set -uo pipefail
 ROOT=$(unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -24,6 +24,10 @@ OUT=no
 arguments=()
 while [ $# -gt 0 ]; do
   case "$1" in
+    -h | --help)
+      sed -n '2,10s/^# \{0,1\}//p' "$ROOT/gpu-bench.sh"
+      exec "$ROOT/benchmarks/src/main/pack/run.sh" --help
+      ;;
     --pack)
       PACK=${2:-}
       [ -n "$PACK" ] || { echo "gpu-bench: --pack needs a file" >&2; exit 2; }
@@ -100,7 +104,8 @@ assemble() {
   rm -rf "$HOME_FOLDER"
   mkdir -p "$HOME_FOLDER/lib"
   cp "$ROOT/benchmarks/src/main/pack/run.sh" "$HOME_FOLDER/"
-  (cd "$TARGET/classes" && "$JAVA_HOME/bin/jar" --create --file "$HOME_FOLDER/lib/benchmarks.jar" dev/mooncake4j/bench/gpu) || return 1
+  (cd "$TARGET/classes" && "$JAVA_HOME/bin/jar" --create --file "$HOME_FOLDER/lib/benchmarks.jar" \
+    dev/mooncake4j/bench/gpu dev/mooncake4j/bench/measure) || return 1
   local jar
   for jar in "$TARGET"/lib/*.jar; do
     case "$(basename "$jar")" in

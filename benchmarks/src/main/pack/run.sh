@@ -69,7 +69,7 @@ done
 # What the system lacks beside CUDA comes with the archive, each library only where it is missing.
 USED=${TMPDIR:-/tmp}/gpu-bench-libraries.$$
 trap 'rm -rf "$USED"' EXIT
-for round in 1 2 3 4 5 6; do
+for _ in 1 2 3 4 5 6; do
   added=no
   for library in $(missing); do
     if [ -e "$HERE/fallback/$library" ]; then
@@ -94,7 +94,7 @@ else
         *) say "missing $library: install the package that has it" ;;
       esac
     done
-    say "the engine will not open without: $(echo $left)"
+    say "the engine will not open without: ${left//$'\n'/ }"
   fi
   LD_LIBRARY_PATH=$PATHS ldd "$ENGINE" 2>&1 | grep -E 'version .* not found' | sed 's/^/gpu-bench: /' >&2
 fi

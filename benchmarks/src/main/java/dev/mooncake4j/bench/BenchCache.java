@@ -5,10 +5,7 @@ import dev.mooncake4j.connector.KvMemory;
 import dev.mooncake4j.it.BlockPattern;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
-import java.util.HexFormat;
 import java.util.List;
 
 /**
@@ -45,9 +42,8 @@ final class BenchCache {
       return;
     }
     BlockPattern pattern = new BlockPattern(seed, 0, blockBytes / Long.BYTES);
-    long layerBytes = (long) blocks * blockBytes;
     for (int layer = 0; layer < layers; layer++) {
-      pattern.fill(memory.asSlice(layer * layerBytes, layerBytes), layer, blocks);
+      pattern.fill(layerMemory(layer), layer, blocks);
     }
   }
 
@@ -83,17 +79,14 @@ final class BenchCache {
 
   /** SHA-256 over the blocks of all layers in order, as hexadecimal digits. */
   String sha256(int[] ids) {
-    MessageDigest digest;
-    try {
-      digest = MessageDigest.getInstance("SHA-256");
-    } catch (NoSuchAlgorithmException e) {
-      throw new IllegalStateException("every Java platform has SHA-256", e);
-    }
+    List<MemorySegment> all = new ArrayList<>();
     for (int layer = 0; layer < layers; layer++) {
-      for (int id : ids) {
-        digest.update(memory.asSlice(offset(layer, id), blockBytes).asByteBuffer());
-      }
+      all.add(layerMemory(layer));
     }
-    return HexFormat.of().formatHex(digest.digest());
+    return BlockPattern.sha256(all, blockBytes, ids);
+  }
+
+  private MemorySegment layerMemory(int layer) {
+    return memory.asSlice(offset(layer, 0), (long) blocks * blockBytes);
   }
 }

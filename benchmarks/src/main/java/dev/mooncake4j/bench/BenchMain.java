@@ -1,7 +1,6 @@
 package dev.mooncake4j.bench;
 
 import dev.mooncake4j.bench.BenchOptions.Part;
-import dev.mooncake4j.bench.Fleet.Party;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

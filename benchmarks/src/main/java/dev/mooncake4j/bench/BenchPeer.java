@@ -1,6 +1,7 @@
 package dev.mooncake4j.bench;
 
 import com.sun.management.ThreadMXBean;
+import dev.mooncake4j.bench.measure.Commands;
 import dev.mooncake4j.connector.BlockIds;
 import dev.mooncake4j.connector.ConnectorHooks;
 import dev.mooncake4j.connector.FinishReason;

@@ -1,5 +1,6 @@
 package dev.mooncake4j.bench;
 
+import dev.mooncake4j.bench.measure.Samples;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.DirectoryStream;
@@ -12,6 +13,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.core.JacksonException;
+import tools.jackson.databind.json.JsonMapper;
 
 /**
  * What the wire and the engine can do here, by programs that are not ours: {@code iperf3} over
@@ -138,7 +140,8 @@ final class Ceilings {
         if (client.waitFor(SECONDS + 20, TimeUnit.SECONDS)) {
           // It ends with 0 also where it could not connect.
           String bits = "/end/sum_received/bits_per_second";
-          double received = Child.JSON.readTree(output("iperf-client")).at(bits).asDouble(0);
+          double received =
+              JsonMapper.shared().readTree(output("iperf-client")).at(bits).asDouble(0);
           if (received > 0) {
             return received / 8e9;
           }

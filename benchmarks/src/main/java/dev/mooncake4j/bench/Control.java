@@ -1,7 +1,6 @@
 package dev.mooncake4j.bench;
 
 import dev.mooncake4j.bench.Figure.Rule;
-import dev.mooncake4j.bench.Fleet.Party;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -38,13 +37,14 @@ final class Control {
   private Control() {}
 
   static Results releases(Fleet fleet, int rounds) throws InterruptedException {
+    Releases releases = new Releases(fleet);
     Results results = new Results(0);
     Shape shape = new Shape(PULLS, 1, false);
     for (int round = 1 - WARM_UP; round <= rounds; round++) {
       Progress.show("release-only pulls, round " + Math.max(0, round) + " of " + rounds);
       for (Party party : List.of(Party.OURS, Party.VLLM)) {
         if (fleet.has(party)) {
-          var measured = fleet.release(party, PULLS);
+          var measured = releases.release(party, PULLS);
           if (round > 0) {
             results.add(shape, party, measured);
           }
@@ -62,7 +62,7 @@ final class Control {
 
   static Leases leases(Fleet fleet) throws InterruptedException {
     Progress.show(LEASES + " leases for " + HOLD.plus(SETTLE).toSeconds() + " s");
-    Fleet.Held held = fleet.holdLeases(LEASES, SETTLE, HOLD);
+    Releases.Held held = new Releases(fleet).holdLeases(LEASES, SETTLE, HOLD);
     Progress.clear();
     double seconds = HOLD.toMillis() / 1e3;
     return new Leases(LEASES, held.renewals() / seconds, held.processorSeconds() / seconds * 100);

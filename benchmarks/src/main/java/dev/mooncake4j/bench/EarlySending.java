@@ -1,7 +1,7 @@
 package dev.mooncake4j.bench;
 
 import dev.mooncake4j.bench.Figure.Rule;
-import dev.mooncake4j.bench.Fleet.Party;
+import dev.mooncake4j.bench.measure.Samples;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -34,16 +34,17 @@ final class EarlySending {
 
   static Measured measure(Fleet fleet, int rounds, RandomGenerator random)
       throws InterruptedException {
+    Transfers transfers = new Transfers(fleet, random);
     List<Double> transfer = new ArrayList<>();
     List<Double> after = new ArrayList<>();
     List<Double> during = new ArrayList<>();
     for (int round = 0; round <= rounds; round++) {
       Progress.show("sending while the prefill goes on, round " + round + " of " + rounds);
-      double alone = fleet.move(Party.OURS, SHAPE, true, random).total();
+      double alone = transfers.move(Party.OURS, SHAPE, true).total();
       transfer.add(alone);
       Duration pause = Duration.ofNanos((long) (Samples.of(transfer).median() * 1e9 / CHUNKS));
-      double late = fleet.prefillAndFetch(SHAPE, CHUNKS, pause, false, random);
-      double early = fleet.prefillAndFetch(SHAPE, CHUNKS, pause, true, random);
+      double late = prefillAndFetch(fleet, pause, false, random);
+      double early = prefillAndFetch(fleet, pause, true, random);
       if (round == 0) {
         transfer.clear();
       } else {
@@ -53,6 +54,33 @@ final class EarlySending {
     }
     Progress.clear();
     return new Measured(transfer, after, during);
+  }
+
+  /**
+   * Fetches blocks of a prefill that begins when the decoder waits for it already.
+   *
+   * @param pause of each of the prefill's chunks
+   * @param tell whether the prefiller tells what is finished after each
+   * @return seconds from the prefill's end to the decoder's completion
+   */
+  private static double prefillAndFetch(
+      Fleet fleet, Duration pause, boolean tell, RandomGenerator random)
+      throws InterruptedException {
+    int[] source = SHAPE.ids(fleet.blocks(), random);
+    int[] destination = SHAPE.ids(fleet.blocks(), random);
+    RemotePeer from = fleet.from(Party.OURS);
+    RemotePeer to = fleet.to(Party.OURS);
+    to.zero(destination);
+    Requests requests = fleet.requests(Party.OURS, SHAPE, source, destination);
+    to.beginPull(requests);
+    long prefilled = from.prefill(requests, CHUNKS, pause, tell);
+    RemotePeer.Pulled pulled = to.pulled();
+    from.beginAwaitingSent(1);
+    var _ = from.sent(1);
+    if (!from.sha256(source).equals(to.sha256(destination))) {
+      throw new IllegalStateException(SHAPE + ": other bytes arrived than were sent");
+    }
+    return (pulled.ended(0) - prefilled) / 1e9;
   }
 
   static Figure target(Measured measured) {

@@ -3,6 +3,7 @@ package dev.mooncake4j.bench;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import dev.mooncake4j.bench.measure.Commands;
 import dev.mooncake4j.connector.spi.DescriptorList;
 import dev.mooncake4j.engine.ffi.TransferEngineC;
 import dev.mooncake4j.engine.ffi.transfer_request;

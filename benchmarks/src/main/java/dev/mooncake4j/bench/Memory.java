@@ -1,7 +1,6 @@
 package dev.mooncake4j.bench;
 
-import dev.mooncake4j.bench.Fleet.Measured;
-import dev.mooncake4j.bench.Fleet.Party;
+import dev.mooncake4j.bench.measure.Samples;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -18,7 +17,7 @@ final class Memory {
   private static final List<Party> PAIRS = List.of(Party.OURS, Party.VLLM);
 
   private final Fleet fleet;
-  private final RandomGenerator random;
+  private final Transfers transfers;
   private final Map<Party, long[]> idle = new LinkedHashMap<>();
   private final List<Row> rows = new ArrayList<>();
 
@@ -41,7 +40,7 @@ final class Memory {
   /** To be made before anything was moved: it looks at the idle processes. */
   Memory(Fleet fleet, RandomGenerator random) {
     this.fleet = fleet;
-    this.random = random;
+    this.transfers = new Transfers(fleet, random);
     for (Party party : PAIRS) {
       if (fleet.has(party)) {
         idle.put(party, resident(party));
@@ -79,7 +78,7 @@ final class Memory {
     List<Double> heapFrom = new ArrayList<>();
     List<Double> heapTo = new ArrayList<>();
     for (int i = 0; i < ROUNDS; i++) {
-      Measured measured = fleet.move(party, shape, false, random);
+      Measured measured = transfers.move(party, shape, false);
       long[] now = resident(party);
       most[0] = Math.max(most[0], now[0]);
       most[1] = Math.max(most[1], now[1]);

@@ -1,6 +1,8 @@
 package dev.mooncake4j.bench;
 
 import dev.mooncake4j.bench.Figure.Rule;
+import dev.mooncake4j.bench.measure.ChildProcess;
+import dev.mooncake4j.bench.measure.Samples;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -53,9 +55,9 @@ final class Planning {
   }
 
   private final int perTurn;
-  private final @Nullable Child vllm;
+  private final @Nullable ChildProcess vllm;
 
-  private Planning(int rounds, @Nullable Child vllm) {
+  private Planning(int rounds, @Nullable ChildProcess vllm) {
     this.perTurn = Math.ceilDiv(rounds, TURNS);
     this.vllm = vllm;
   }
@@ -67,7 +69,7 @@ final class Planning {
       return new Planning(rounds, null).all();
     }
     List<String> command = List.of(python.toString(), programs.resolve("plan_bench.py").toString());
-    try (Child vllm = Child.start("vllm-planning", command, Map.of(), logs)) {
+    try (ChildProcess vllm = ChildProcess.start("vllm-planning", command, Map.of(), logs)) {
       var _ = vllm.await("ready", PATIENCE);
       return new Planning(rounds, vllm).all();
     }
@@ -144,20 +146,19 @@ final class Planning {
     }
   }
 
-  private static double askVllm(Child vllm, PlanShape shape) throws InterruptedException {
+  private static double askVllm(ChildProcess vllm, PlanShape shape) throws InterruptedException {
     var planned =
         vllm.ask(
-            "planned",
-            PATIENCE,
+            "plan",
             Map.of(
-                "cmd",
-                "plan",
                 "layers",
                 shape.layers(),
                 "source",
                 shape.source(),
                 "destination",
-                shape.destination()));
+                shape.destination()),
+            "planned",
+            PATIENCE);
     int descriptors = planned.path("descriptors").intValue();
     if (descriptors != shape.descriptors()) {
       throw new IllegalStateException(

@@ -1,7 +1,6 @@
 package dev.mooncake4j.bench;
 
-import dev.mooncake4j.bench.Fleet.Measured;
-import dev.mooncake4j.bench.Fleet.Party;
+import dev.mooncake4j.bench.measure.Samples;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.EnumSet;

@@ -1,6 +1,5 @@
 package dev.mooncake4j.bench;
 
-import dev.mooncake4j.bench.Fleet.Party;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -22,13 +21,13 @@ final class Rounds {
   private static final int ALWAYS_VERIFIED = 64;
 
   private final Fleet fleet;
+  private final Transfers transfers;
   private final int rounds;
-  private final RandomGenerator random;
 
   Rounds(Fleet fleet, int rounds, RandomGenerator random) {
     this.fleet = fleet;
     this.rounds = rounds;
-    this.random = random;
+    this.transfers = new Transfers(fleet, random);
   }
 
   void warmUp(List<Party> parties) throws InterruptedException {
@@ -36,7 +35,7 @@ final class Rounds {
       Progress.show("warming up: " + party.title);
       long end = System.nanoTime() + WARM_UP_NANOS;
       for (int i = 0; i < WARM_UP && System.nanoTime() - end < 0; i++) {
-        var _ = fleet.move(party, WARM_UP_SHAPE, false, random);
+        var _ = transfers.move(party, WARM_UP_SHAPE, false);
       }
     }
   }
@@ -50,7 +49,7 @@ final class Rounds {
         Progress.show(shape + ", round " + round + " of " + rounds);
         for (Party party : turns) {
           boolean verify = round == 0 || shape.totalBlocks() <= ALWAYS_VERIFIED;
-          var measured = fleet.move(party, shape, verify, random);
+          var measured = transfers.move(party, shape, verify);
           if (round > 0) {
             results.add(shape, party, measured);
           }

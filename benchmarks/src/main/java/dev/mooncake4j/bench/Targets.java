@@ -1,7 +1,6 @@
 package dev.mooncake4j.bench;
 
 import dev.mooncake4j.bench.Figure.Rule;
-import dev.mooncake4j.bench.Fleet.Party;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;

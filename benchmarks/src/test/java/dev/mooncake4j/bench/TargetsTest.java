@@ -2,8 +2,6 @@ package dev.mooncake4j.bench;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.mooncake4j.bench.Fleet.Measured;
-import dev.mooncake4j.bench.Fleet.Party;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

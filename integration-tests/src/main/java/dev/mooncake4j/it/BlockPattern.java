@@ -7,6 +7,7 @@ import java.nio.ByteOrder;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
+import java.util.List;
 
 /**
  * What a filled block holds, by a formula, so that whoever receives it knows what must arrive.
@@ -72,7 +73,23 @@ public record BlockPattern(long seed, int firstWord, int words) {
     return HexFormat.of().formatHex(digest.digest());
   }
 
-  static MessageDigest newSha256() {
+  /**
+   * The same of what blocks in memory really hold.
+   *
+   * @param layers the memory of each layer, block after block
+   * @param blockBytes bytes of a block of one layer
+   */
+  public static String sha256(List<MemorySegment> layers, long blockBytes, int[] blocks) {
+    MessageDigest digest = newSha256();
+    for (MemorySegment layer : layers) {
+      for (int block : blocks) {
+        digest.update(layer.asSlice(block * blockBytes, blockBytes).asByteBuffer());
+      }
+    }
+    return HexFormat.of().formatHex(digest.digest());
+  }
+
+  private static MessageDigest newSha256() {
     try {
       return MessageDigest.getInstance("SHA-256");
     } catch (NoSuchAlgorithmException e) {

@@ -6,9 +6,7 @@ import dev.mooncake4j.connector.KvMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.security.MessageDigest;
 import java.util.ArrayList;
-import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -86,28 +84,17 @@ final class PeerCache implements AutoCloseable {
 
   /** SHA-256 over the blocks of all layers in order. */
   String sha256(int[] blocks) {
-    MessageDigest digest = BlockPattern.newSha256();
-    for (MemorySegment memory : layerMemory) {
-      update(digest, memory, blocks);
-    }
-    return HexFormat.of().formatHex(digest.digest());
+    return BlockPattern.sha256(layerMemory, blockBytes, blocks);
   }
 
   /** The same for each layer alone, by its name. */
   Map<String, String> sha256PerLayer(int[] blocks) {
     Map<String, String> byName = new LinkedHashMap<>();
     for (int i = 0; i < layers.length; i++) {
-      MessageDigest digest = BlockPattern.newSha256();
-      update(digest, layerMemory.get(i), blocks);
-      byName.put(options.layerName(layers[i]), HexFormat.of().formatHex(digest.digest()));
+      List<MemorySegment> layer = List.of(layerMemory.get(i));
+      byName.put(options.layerName(layers[i]), BlockPattern.sha256(layer, blockBytes, blocks));
     }
     return byName;
-  }
-
-  private void update(MessageDigest digest, MemorySegment memory, int[] blocks) {
-    for (int block : blocks) {
-      digest.update(block(memory, block).asByteBuffer());
-    }
   }
 
   /** How many (layer, block) pairs hold any byte that is not zero. */

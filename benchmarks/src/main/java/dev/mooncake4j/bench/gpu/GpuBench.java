@@ -2,7 +2,8 @@ package dev.mooncake4j.bench.gpu;
 
 import dev.mooncake4j.bench.gpu.Pair.Blocks;
 import dev.mooncake4j.bench.gpu.Pair.Pulled;
-import dev.mooncake4j.bench.gpu.PeerProcess.PeerFailure;
+import dev.mooncake4j.bench.measure.ChildProcess.PeerFailure;
+import dev.mooncake4j.bench.measure.Samples;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -213,10 +214,9 @@ public final class GpuBench {
     for (int lanes : new int[] {1, 2, 4, 8, 16, 24, 32}) {
       for (int window : new int[] {32, 128, 256, 1024}) {
         JsonNode swept = pair.sweep(blocks, lanes, window, 5);
-        List<Long> nanos = new ArrayList<>();
-        swept.get("nanos").forEach(each -> nanos.add(each.asLong()));
-        nanos.sort(null);
-        long median = nanos.get(nanos.size() / 2);
+        List<Double> nanos = new ArrayList<>();
+        swept.get("nanos").forEach(each -> nanos.add(each.asDouble()));
+        double median = Samples.of(nanos).median();
         report.raw("explore-sweep-" + name + "-" + lanes + "-" + window, swept);
         say(
             "%s: lanes=%d window=%d: %.2f ms, %.1f GB/s, %.2f us a descriptor",

@@ -102,7 +102,7 @@ record Options(
   }
 
   /** How the peers are started. */
-  PeerProcess.Setting peers() {
-    return new PeerProcess.Setting(jvmArguments, environment, out.resolve("logs"));
+  Pair.Setting peers() {
+    return new Pair.Setting(jvmArguments, environment, out.resolve("logs"));
   }
 }

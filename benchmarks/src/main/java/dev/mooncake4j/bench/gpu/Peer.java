@@ -1,5 +1,7 @@
 package dev.mooncake4j.bench.gpu;
 
+import dev.mooncake4j.bench.measure.ChildProcess;
+import dev.mooncake4j.bench.measure.Commands;
 import dev.mooncake4j.connector.BlockIds;
 import dev.mooncake4j.connector.ConnectorConfig;
 import dev.mooncake4j.connector.ConnectorHooks;
@@ -13,28 +15,25 @@ import dev.mooncake4j.connector.MatchedTokens;
 import dev.mooncake4j.connector.StepResult;
 import dev.mooncake4j.connector.spi.DescriptorList;
 import dev.mooncake4j.connector.spi.TransferListener;
-import java.io.BufferedReader;
-import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.JsonNode;
-import tools.jackson.databind.json.JsonMapper;
 
 /**
  * One side of the benchmark: a prefiller or a decoder around the connector's public interface, with
- * its cache on a device. JSON lines on standard input, each answered by one on standard output.
+ * its cache on a device. It is a {@link ChildProcess} that tells {@code ready}, and then {@link
+ * #DONE} with the answer in a field of that name for each command.
  *
  * <p>Arguments: role, shape, blocks of the cache, transport, {@code cuda} or {@code host}.
  */
 final class Peer {
+  /** The event that answers any command. */
+  static final String DONE = "done";
+
   private static final int BLOCK_TOKENS = 16;
   private static final Duration PATIENCE = Duration.ofSeconds(60);
 
@@ -67,20 +66,18 @@ final class Peer {
     this.written = written;
   }
 
-  public static void main(String[] args) throws IOException {
-    PrintStream out = System.out;
-    System.setOut(System.err);
+  public static void main(String[] args) throws InterruptedException {
+    Commands commands = Commands.open();
     try {
-      run(args, out);
+      run(args, commands);
     } catch (RuntimeException e) {
-      e.printStackTrace();
-      tell(out, Map.of("error", e.getClass().getSimpleName() + ": " + e.getMessage()));
+      commands.failed(e);
       System.exit(1);
     }
     System.exit(0);
   }
 
-  private static void run(String[] args, PrintStream out) throws IOException {
+  private static void run(String[] args, Commands commands) throws InterruptedException {
     KvRole role = args[0].equals("prefiller") ? KvRole.PRODUCER : KvRole.CONSUMER;
     Device device = Device.open(args[4].equals("host"));
     Cache cache = new Cache(device, Shape.named(args[1]), Integer.parseInt(args[2]));
@@ -110,43 +107,25 @@ final class Peer {
     try (KvConnector connector = KvConnector.open(config, hooks)) {
       KvWorker worker = connector.openWorker();
       worker.registerKvCaches(cache.layout());
-      Map<String, Object> ready = new LinkedHashMap<>();
-      ready.put("engine_id", connector.config().engineId());
-      ready.put("bootstrap", String.valueOf(connector.bootstrapAddress()));
-      ready.put("transport", worker.transport());
-      ready.put("device", device.description());
-      ready.put("address", cache.address());
-      tell(out, ready);
-      new Peer(connector, worker, device, cache, args[3], written).serve(out);
+      commands.emit(
+          "ready",
+          "engine_id",
+          connector.config().engineId(),
+          "bootstrap",
+          String.valueOf(connector.bootstrapAddress()),
+          "transport",
+          worker.transport(),
+          "device",
+          device.description(),
+          "address",
+          cache.address());
+      Peer peer = new Peer(connector, worker, device, cache, args[3], written);
+      commands.serve((name, command) -> commands.emit(DONE, DONE, peer.answer(name, command)));
     }
   }
 
-  private void serve(PrintStream out) throws IOException {
-    BufferedReader in =
-        new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-    for (String line = in.readLine(); line != null; line = in.readLine()) {
-      JsonNode command = JsonMapper.shared().readTree(line);
-      if (command.get("cmd").asString().equals("quit")) {
-        return;
-      }
-      try {
-        tell(out, answer(command));
-      } catch (InterruptedException e) {
-        throw new IllegalStateException("interrupted", e);
-      } catch (RuntimeException e) {
-        e.printStackTrace();
-        tell(out, Map.of("error", e.getClass().getSimpleName() + ": " + e.getMessage()));
-      }
-    }
-  }
-
-  private static void tell(PrintStream out, Map<String, ?> answer) {
-    out.println(JsonMapper.shared().writeValueAsString(answer));
-    out.flush();
-  }
-
-  private Map<String, ?> answer(JsonNode c) throws InterruptedException {
-    return switch (c.get("cmd").asString()) {
+  private Map<String, ?> answer(String name, JsonNode c) throws InterruptedException {
+    return switch (name) {
       case "prefill" -> prefill(c);
       case "pull" -> pull(c);
       case "written" -> written();

@@ -1,6 +1,6 @@
 package dev.mooncake4j.bench.gpu;
 
-import dev.mooncake4j.bench.Samples;
+import dev.mooncake4j.bench.measure.Samples;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;

@@ -1,4 +1,4 @@
-package dev.mooncake4j.bench;
+package dev.mooncake4j.bench.measure;
 
 import java.util.Arrays;
 import java.util.Collection;
@@ -16,7 +16,8 @@ public final class Samples {
     Arrays.sort(sorted);
   }
 
-  static Samples of(Collection<Double> values) {
+  /** The same of a collection. */
+  public static Samples of(Collection<Double> values) {
     return new Samples(values.stream().mapToDouble(Double::doubleValue).toArray());
   }
 
@@ -27,20 +28,23 @@ public final class Samples {
   }
 
   /** The smallest value that at least {@code percent} of the values do not exceed. */
-  double percentile(double percent) {
+  public double percentile(double percent) {
     int rank = (int) Math.ceil(percent / 100 * sorted.length);
     return sorted[Math.clamp(rank - 1, 0, sorted.length - 1)];
   }
 
-  double min() {
+  /** The smallest. */
+  public double min() {
     return sorted[0];
   }
 
-  double max() {
+  /** The largest. */
+  public double max() {
     return sorted[sorted.length - 1];
   }
 
-  int count() {
+  /** How many there are. */
+  public int count() {
     return sorted.length;
   }
 }

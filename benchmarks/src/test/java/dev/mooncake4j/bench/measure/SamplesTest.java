@@ -1,4 +1,4 @@
-package dev.mooncake4j.bench;
+package dev.mooncake4j.bench.measure;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
