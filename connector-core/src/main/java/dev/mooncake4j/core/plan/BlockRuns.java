@@ -20,6 +20,14 @@ public final class BlockRuns {
    */
   private static final int NULL_BLOCK = 0;
 
+  /**
+   * Ids that one call takes: a method that is called often is compiled within the first requests,
+   * one that loops over thousands of ids long after.
+   */
+  private static final int PIECE = 64;
+
+  private final int[] localPiece = new int[PIECE];
+  private final int[] remotePiece = new int[PIECE];
   private int[] localStart = new int[FIRST_CAPACITY];
   private int[] remoteStart = new int[FIRST_CAPACITY];
   private int[] length = new int[FIRST_CAPACITY];
@@ -109,7 +117,7 @@ public final class BlockRuns {
     startGroup();
   }
 
-  /** Adds a request's blocks to those that the group has already. */
+  /** Adds a request's blocks to those that the group has already, none of them joined to those. */
   private void addGroup(BlockIds local, BlockIds remote, int group, boolean skipNull) {
     int held = skipNull ? countBlocks(local, group) : local.size(group);
     int asked = skipNull ? countBlocks(remote, group) : remote.size(group);
@@ -124,37 +132,41 @@ public final class BlockRuns {
               + held
               + "; ask for no more than the prompt fills");
     }
-    int i = 0;
-    for (int skipped = 0; skipped < held - asked; i++) {
-      if (!skipNull || local.get(group, i) != NULL_BLOCK) {
-        skipped++;
+    int i = skipNull ? pastBlocks(local, group, held - asked) : held - asked;
+    int j = 0;
+    for (int done = 0; done < asked; done += PIECE) {
+      int count = Math.min(PIECE, asked - done);
+      i = take(local, group, i, skipNull, localPiece, count);
+      j = take(remote, group, j, skipNull, remotePiece, count);
+      if (!addPiece(count, done > 0)) {
+        throw negative(local, remote, group);
       }
     }
-    int j = 0;
+    blocks += asked;
+  }
+
+  /**
+   * Adds pairs of ids; false if one is below 0.
+   *
+   * @param joins whether the first may go on with the last run
+   */
+  private boolean addPiece(int count, boolean joins) {
     int[] locals = localStart;
     int[] remotes = remoteStart;
     int[] lengths = length;
     int run = size - 1;
-    int runEndLocal = -1;
-    int runEndRemote = -1;
+    int runEndLocal = joins ? locals[run] + lengths[run] : -1;
+    int runEndRemote = joins ? remotes[run] + lengths[run] : -1;
     int highestLocal = maxLocal;
     int highestRemote = maxRemote;
     int signs = 0;
-    for (int k = 0; k < asked; k++) {
-      int l = local.get(group, i++);
-      int r = remote.get(group, j++);
-      if (skipNull) {
-        while (l == NULL_BLOCK) {
-          l = local.get(group, i++);
-        }
-        while (r == NULL_BLOCK) {
-          r = remote.get(group, j++);
-        }
-      }
+    for (int k = 0; k < count; k++) {
+      int l = localPiece[k];
+      int r = remotePiece[k];
       signs |= l | r;
       highestLocal = Math.max(highestLocal, l);
       highestRemote = Math.max(highestRemote, r);
-      if (k > 0 && l == runEndLocal && r == runEndRemote) {
+      if ((joins || k > 0) && l == runEndLocal && r == runEndRemote) {
         lengths[run]++;
       } else {
         run++;
@@ -165,13 +177,38 @@ public final class BlockRuns {
       runEndLocal = l + 1;
       runEndRemote = r + 1;
     }
-    if (signs < 0) {
-      throw negative(local, remote, group);
-    }
     size = run + 1;
-    blocks += asked;
     maxLocal = highestLocal;
     maxRemote = highestRemote;
+    return signs >= 0;
+  }
+
+  /** Takes the next ids of blocks; returns the index after them. */
+  private static int take(
+      BlockIds ids, int group, int from, boolean skipNull, int[] piece, int count) {
+    if (!skipNull) {
+      ids.copyTo(group, from, piece, 0, count);
+      return from + count;
+    }
+    int i = from;
+    for (int k = 0; k < count; i++) {
+      int id = ids.get(group, i);
+      if (id != NULL_BLOCK) {
+        piece[k++] = id;
+      }
+    }
+    return i;
+  }
+
+  /** The index after so many blocks. */
+  private static int pastBlocks(BlockIds ids, int group, int count) {
+    int i = 0;
+    for (int passed = 0; passed < count; i++) {
+      if (ids.get(group, i) != NULL_BLOCK) {
+        passed++;
+      }
+    }
+    return i;
   }
 
   static int countBlocks(BlockIds ids, int group) {
