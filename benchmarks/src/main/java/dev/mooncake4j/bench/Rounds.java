@@ -12,9 +12,9 @@ import java.util.random.RandomGenerator;
  */
 final class Rounds {
   /** Requests of each party before the first measurement: servers run for longer than a bench. */
-  private static final int WARM_UP = 2000;
+  private static final int WARM_UP = 5000;
 
-  private static final long WARM_UP_NANOS = TimeUnit.SECONDS.toNanos(6);
+  private static final long WARM_UP_NANOS = TimeUnit.SECONDS.toNanos(10);
   private static final Shape WARM_UP_SHAPE = new Shape(1, 1, false);
 
   /** Up to so many blocks the bytes of every round are compared, above it those of the first. */
