@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -38,6 +39,7 @@ struct Batch {
     size_t capacity;
     bool held;
     std::vector<Task> tasks;
+    std::chrono::steady_clock::time_point seen_done{};  // when somebody was told of the last task
 };
 
 struct Engine {
@@ -59,10 +61,11 @@ int fail_task = -1;      // the task of the next submit that fails
 int refuse_submit = 0;   // code of the next submit, of which half is taken
 int refuse_batches = 0;  // batches to come that are refused
 int timeout_once = 0;    // tasks to come that report TIMEOUT before they go on
+int busy_frees = 0;      // frees to come that are refused
 std::atomic<int> hang_open{0};
 
 struct Counts {
-    int early_frees, double_frees, uses_after_free, destroyed_below, submits, in_flight,
+    int early_frees, hasty_frees, double_frees, uses_after_free, destroyed_below, submits, in_flight,
         max_in_flight, destroyed, opens;
 } counts;
 
@@ -136,6 +139,11 @@ EXPORT void fake_timeout_once(int tasks) {
     timeout_once = tasks;
 }
 
+EXPORT void fake_busy_frees(int frees) {
+    std::lock_guard<std::mutex> guard(lock);
+    busy_frees = frees;
+}
+
 EXPORT void fake_next_port(int port) {
     std::lock_guard<std::mutex> guard(lock);
     next_port = port;
@@ -148,6 +156,7 @@ EXPORT int fake_count(const char *what) {
     std::lock_guard<std::mutex> guard(lock);
     std::string name = what;
     if (name == "early_frees") return counts.early_frees;
+    if (name == "hasty_frees") return counts.hasty_frees;
     if (name == "double_frees") return counts.double_frees;
     if (name == "uses_after_free") return counts.uses_after_free;
     if (name == "destroyed_below") return counts.destroyed_below;
@@ -165,7 +174,7 @@ EXPORT void fake_reset() {
     int in_flight = counts.in_flight;
     counts = Counts{};
     counts.in_flight = in_flight;
-    hold = refuse_submit = refuse_batches = timeout_once = 0;
+    hold = refuse_submit = refuse_batches = timeout_once = busy_frees = 0;
     fail_task = -1;
     hang_open = 0;
 }
@@ -311,6 +320,7 @@ EXPORT int getTransferStatus(void *, uint64_t batch_id, size_t task_id,
     Task &task = batch->tasks[task_id];
     status->status = task.state;
     status->transferred_bytes = 0;
+    if (ended(task.state)) batch->seen_done = std::chrono::steady_clock::now();
     if (task.state == STATUS_TIMEOUT && !batch->held) move(task);
     return 0;
 }
@@ -327,6 +337,14 @@ EXPORT int freeBatchID(void *, uint64_t batch_id) {
             counts.early_frees++;
             return 4;
         }
+    }
+    if (busy_frees > 0) {
+        busy_frees--;
+        return 5;
+    }
+    // The engine's own threads may use it for a moment after they have told that it is done.
+    if (std::chrono::steady_clock::now() - batch->seen_done < std::chrono::milliseconds(5)) {
+        counts.hasty_frees++;
     }
     batches.erase(batch);
     delete batch;

@@ -9,7 +9,7 @@ package dev.mooncake4j.connector;
  * @param leases leases that are watched
  * @param quarantinedBlocks decoder: blocks that a peer may still write to
  * @param queuedTransfers transfers that wait for an engine thread or are under way
- * @param liveBatches native batches not yet freed
+ * @param liveBatches native batches not yet known to be over
  * @param registeredBytes bytes registered with the engine
  * @param writingTransfers prefiller: those of the {@code queuedTransfers} that an engine thread has
  *     taken; the others wait for one

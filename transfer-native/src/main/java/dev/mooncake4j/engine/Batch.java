@@ -9,11 +9,12 @@ import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A native batch and its one owner: in flight until every task is done, and then freed.
+ * A native batch and its one owner: in flight until every task is done, and then let go.
  *
  * <p>A batch id is a pointer inside the engine: freed too early the engine writes to freed memory,
- * freed twice the process ends. So all tasks are asked to the end, also after one has failed, and
- * only {@link #poll} frees. Used by one thread at a time: its write's, then the reaper's.
+ * freed twice the process ends. So all tasks are asked to the end, also after one has failed; one
+ * that the engine's threads have completed rests with {@link RetiredBatches} before it is freed.
+ * Used by one thread at a time: its write's, then the reaper's or that of the retired.
  */
 final class Batch {
   /** What {@code allocateBatchID} answers where it has none. */
@@ -21,7 +22,8 @@ final class Batch {
 
   private static final int NOTHING_FAILED = -1;
   private static final int STATE_IN_FLIGHT = 0;
-  private static final int STATE_FREED = 1;
+  private static final int STATE_DONE = 1;
+  private static final int STATE_FREED = 2;
   private static final long STATUS = transfer_status.status$offset();
 
   private final EngineCore core;
@@ -33,31 +35,50 @@ final class Batch {
 
   private final int count;
 
+  /** Whether a task is completed by whoever looks at it: no thread of the engine has the batch. */
+  private final boolean completedByLooks;
+
+  private boolean resting;
+  private long restsUntil;
   private int state = STATE_IN_FLIGHT;
   private int next;
   private int failedTask = NOTHING_FAILED;
   private String failure = "";
 
-  private Batch(EngineCore core, InFlightLimit limit, long id, int first, int count) {
+  private Batch(
+      EngineCore core,
+      InFlightLimit limit,
+      long id,
+      int first,
+      int count,
+      boolean completedByLooks) {
     this.core = core;
     this.limit = limit;
     this.id = id;
     this.first = first;
     this.count = count;
+    this.completedByLooks = completedByLooks;
   }
 
   /**
    * Submits requests; the room for them in the limit goes with the batch.
    *
+   * @param completedByLooks whether the transport completes a task when it is looked at, on the
+   *     looking thread
    * @return the batch, or {@code null} if the engine has none to give, and the room is the caller's
    */
   static @Nullable Batch submit(
-      EngineCore core, InFlightLimit limit, MemorySegment requests, int first, int count) {
+      EngineCore core,
+      InFlightLimit limit,
+      MemorySegment requests,
+      int first,
+      int count,
+      boolean completedByLooks) {
     long id = TransferEngineC.allocateBatchID(core.handle, count);
     if (id == NO_BATCH || id == 0) {
       return null;
     }
-    Batch batch = new Batch(core, limit, id, first, count);
+    Batch batch = new Batch(core, limit, id, first, count, completedByLooks);
     core.liveBatches.incrementAndGet();
     core.descriptorsInFlight.addAndGet(count);
     int code = TransferEngineC.submitTransfer(core.handle, id, requests, count);
@@ -103,15 +124,15 @@ final class Batch {
   }
 
   /**
-   * Looks at the tasks that are not known to be done, and frees the batch when all are.
+   * Looks at the tasks that are not known to be done, and lets the batch go when all are.
    *
    * @param status memory for one {@code transfer_status}
-   * @return whether the batch is freed
-   * @throws IllegalStateException if it was freed before
+   * @return whether it is over: nothing of it is under way
+   * @throws IllegalStateException if it was over before
    */
   boolean poll(MemorySegment status) {
     if (state != STATE_IN_FLIGHT) {
-      throw new IllegalStateException("batch=" + Long.toHexString(id) + " is freed");
+      throw new IllegalStateException("batch=" + Long.toHexString(id) + " is over");
     }
     MemorySegment engine = core.handle;
     int task = next;
@@ -129,15 +150,54 @@ final class Batch {
       }
       task++;
     }
-    if (TransferEngineC.freeBatchID(engine, id) != 0) {
+    next = count;
+    if (hasFailed() || completedByLooks) {
+      return freeNow();
+    }
+    state = STATE_DONE;
+    over();
+    core.retired.add(this);
+    return true;
+  }
+
+  /** Of a failed one, that the engine lets it go is the proof that it is quiet. */
+  private boolean freeNow() {
+    if (!completedByLooks) {
+      long now = System.nanoTime();
+      if (!resting) {
+        resting = true;
+        restsUntil = now + RetiredBatches.PERIOD_NANOS;
+      }
+      if (now - restsUntil < 0) {
+        return false;
+      }
+    }
+    if (TransferEngineC.freeBatchID(core.handle, id) != 0) {
       // Busy after all, as after a timeout inside the engine: begin again.
       next = 0;
+      resting = false;
       return false;
     }
     state = STATE_FREED;
+    over();
+    return true;
+  }
+
+  private void over() {
     core.liveBatches.decrementAndGet();
     core.descriptorsInFlight.addAndGet(-count);
     limit.release(count);
+  }
+
+  /** Frees one whose tasks were all seen to be done; false if the engine is still busy with it. */
+  boolean free() {
+    if (state != STATE_DONE) {
+      throw new IllegalStateException("batch=" + Long.toHexString(id) + " is not done, or freed");
+    }
+    if (TransferEngineC.freeBatchID(core.handle, id) != 0) {
+      return false;
+    }
+    state = STATE_FREED;
     return true;
   }
 

@@ -24,7 +24,10 @@ final class EngineCore {
   /** {@code host:port} of this engine. */
   final String address;
 
-  /** Batches submitted and not yet freed. */
+  /** Batches that are done and not yet freed. */
+  final RetiredBatches retired;
+
+  /** Batches submitted and not yet known to be over. */
   final AtomicInteger liveBatches = new AtomicInteger();
 
   /** Descriptors submitted and not yet known to be done. */
@@ -41,6 +44,7 @@ final class EngineCore {
     this.handle = handle;
     this.clock = clock;
     this.address = address;
+    this.retired = new RetiredBatches(address);
   }
 
   /**

@@ -23,10 +23,10 @@ import org.slf4j.LoggerFactory;
 /**
  * The native engine behind the connector's interface.
  *
- * <p>It has no thread of its own while nothing is wrong, but for those of {@link SubmitLanes} where
- * the transport wants them: writes run on their callers' threads, a peer is opened on a thread that
- * ends with it, and a reaper lives while some write has run out of time and is not yet quiet. The
- * native library has threads beside these.
+ * <p>It has one thread of its own while nothing is wrong, for {@link RetiredBatches}, and those of
+ * {@link SubmitLanes} where the transport wants them: writes run on their callers' threads, a peer
+ * is opened on a thread that ends with it, and a reaper lives while some write has run out of time
+ * and is not yet quiet. The native library has threads beside these.
  */
 final class NativeTransferEngine implements TransferEngine {
   private static final Logger LOG = LoggerFactory.getLogger(NativeTransferEngine.class);
@@ -365,6 +365,7 @@ final class NativeTransferEngine implements TransferEngine {
 
   /** With nobody using the engine, and nobody to come. */
   private void release() {
+    core.retired.close();
     try {
       registry.unregisterAll();
     } catch (RuntimeException e) {

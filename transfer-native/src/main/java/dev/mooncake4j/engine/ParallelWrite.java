@@ -162,7 +162,7 @@ final class ParallelWrite {
       return null;
     }
     buffer.fill(list, first, count, segment);
-    Batch batch = Batch.submit(core, peer.limit, buffer.requests, first, count);
+    Batch batch = Batch.submit(core, peer.limit, buffer.requests, first, count, true);
     if (batch == null) {
       peer.limit.release(count);
       note("allocateBatchID: " + core.library.explained());

@@ -99,7 +99,7 @@ final class WriteOperation {
         return true;
       }
       buffer.fill(list, submitted, count, segment);
-      Batch batch = Batch.submit(core, peer.limit, buffer.requests, submitted, count);
+      Batch batch = Batch.submit(core, peer.limit, buffer.requests, submitted, count, false);
       if (batch == null) {
         peer.limit.release(count);
         failure = "allocateBatchID: " + core.library.explained();

@@ -75,6 +75,7 @@ class BatchesFakeTest {
     awaitTrue("no engine lives", () -> FakeEngine.count("engines") == 0);
     threads.shutdownNow();
     assertThat(FakeEngine.count("early_frees")).isZero();
+    assertThat(FakeEngine.count("hasty_frees")).isZero();
     assertThat(FakeEngine.count("double_frees")).isZero();
     assertThat(FakeEngine.count("uses_after_free")).isZero();
     assertThat(FakeEngine.count("destroyed_below")).isZero();
@@ -125,6 +126,33 @@ class BatchesFakeTest {
   }
 
   @Test
+  void aBatchThatTheEngineIsStillBusyWithIsFreedLater() {
+    FakeEngine.busyFrees(2);
+    assertThat(write(10, PATIENT).isCompleted()).isTrue();
+    assertThat(sender.stats().liveBatches()).as("it is over all the same").isZero();
+    awaitTrue("freed", () -> FakeEngine.count("batches") == 0);
+  }
+
+  @Test
+  void whatRestsIsFreedBeforeTheEngineEnds() {
+    for (int i = 0; i < 50; i++) {
+      assertThat(write(1, PATIENT).isCompleted()).isTrue();
+    }
+    sender.close();
+    assertThat(FakeEngine.count("batches")).isZero();
+    assertThat(FakeEngine.count("engines")).as("the receiver's alone").isEqualTo(1);
+  }
+
+  @Test
+  void aFailedBatchThatTheEngineIsStillBusyWithIsAskedAgain() {
+    FakeEngine.busyFrees(1);
+    FakeEngine.failTask(3);
+    WriteResult result = write(10, PATIENT);
+    assertThat(result.message()).contains("state=FAILED");
+    assertThat(FakeEngine.count("batches")).as("it is told when the engine lets go").isZero();
+  }
+
+  @Test
   void aWriteThatRunsOutOfTimeIsReapedWhenItEnds() throws Exception {
     FakeEngine.hold(1);
     WriteResult result = write(10, SHORT);
@@ -136,7 +164,7 @@ class BatchesFakeTest {
     FakeEngine.release();
     quiet.get(10, SECONDS);
     awaitTrue("idle", () -> sender.stats().descriptorsInFlight() == 0);
-    assertThat(FakeEngine.count("batches")).isZero();
+    awaitTrue("its batch is freed", () -> FakeEngine.count("batches") == 0);
     assertThat(write(10, PATIENT).isCompleted()).isTrue();
   }
 

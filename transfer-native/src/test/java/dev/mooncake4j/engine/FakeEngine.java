@@ -59,6 +59,11 @@ final class FakeEngine {
     set("fake_timeout_once", tasks);
   }
 
+  /** The engine is busy with the next batches that are to be freed. */
+  static void busyFrees(int count) {
+    set("fake_busy_frees", count);
+  }
+
   /** The port of the next engine. */
   static void nextPort(int port) {
     set("fake_next_port", port);

@@ -11,4 +11,9 @@ class ParallelContractFakeTest extends ContractFakeTest {
   protected TransferEngine open(EngineConfig config) {
     return Engines.openParallel(config, 4, 64);
   }
+
+  @Override
+  boolean restsBeforeFree() {
+    return false;
+  }
 }
