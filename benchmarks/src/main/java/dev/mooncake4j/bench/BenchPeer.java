@@ -42,7 +42,7 @@ import tools.jackson.databind.JsonNode;
  *                             whose progress is told or not [prefilled: "ended"]
  * {"cmd":"await_sent","count","timeout"}  prefiller: waits until so many were sent
  *                             [waiting, and then sent: "ended" by request id, "ends" by kind, "allocated"]
- * {"cmd":"pull","reqs"}       decoder: fetches, a step and so a wire request for each, and waits for all
+ * {"cmd":"pull","reqs"}       decoder: fetches, a step for each, and waits for all
  *                             [pulled: "started" and "ended" in the order of the requests, "failed", "allocated"]
  * {"cmd":"release","reqs"}    decoder: pulls without blocks, a step for each [released: "started"]; of
  *                             requests that have arrived, or of others

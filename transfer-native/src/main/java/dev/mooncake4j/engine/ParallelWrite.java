@@ -6,6 +6,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * One write whose windows are submitted by several threads at a time, the caller's and those of
@@ -18,6 +20,7 @@ import org.jspecify.annotations.Nullable;
  * in flight goes to the reaper.
  */
 final class ParallelWrite {
+  private static final Logger LOG = LoggerFactory.getLogger(ParallelWrite.class);
   private static final long SPIN_NANOS = 2_000;
   private static final int SPINS_ALONE = 100;
   private static final int SPINS_AMONG_OTHERS = 2;
@@ -73,7 +76,12 @@ final class ParallelWrite {
   /** Runs it to its end; an interrupt is kept for afterwards. */
   WriteResult run() {
     int windows = Math.ceilDiv(size, window);
-    lanes.help(Math.min(lanes.settings().lanes(), windows) - 1, this::join);
+    try {
+      lanes.help(Math.min(lanes.settings().lanes(), windows) - 1, this::join);
+    } catch (RuntimeException | Error e) {
+      // No thread could be started: those that were, and this one, do all the work.
+      LOG.warn("engine={} a submitting thread is missing", core.address, e);
+    }
     lane();
     boolean interrupted = awaitHelpers();
     try {

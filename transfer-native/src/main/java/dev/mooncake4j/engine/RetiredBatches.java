@@ -25,7 +25,7 @@ import org.slf4j.LoggerFactory;
 final class RetiredBatches implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(RetiredBatches.class);
 
-  /** How long a batch rests at least. */
+  /** A batch rests for two of these at least. */
   static final long PERIOD_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
   /** The same while the engine closes, which must not take long. */
@@ -53,7 +53,7 @@ final class RetiredBatches implements AutoCloseable {
     try {
       fresh.add(batch);
       if (thread == null) {
-        thread = Thread.ofPlatform().daemon().name("m4j-engine-free").start(this::run);
+        thread = start();
       }
       if (fresh.size() == 1) {
         changed.signal();
@@ -63,17 +63,28 @@ final class RetiredBatches implements AutoCloseable {
     }
   }
 
+  /** Where it cannot be started the next batch tries again: the write that brings it is over. */
+  private @Nullable Thread start() {
+    try {
+      return Thread.ofPlatform().daemon().name("m4j-engine-free").start(this::run);
+    } catch (Error e) {
+      LOG.warn("engine={} batches={} are not freed yet: no thread", address, fresh.size(), e);
+      return null;
+    }
+  }
+
   private void run() {
     List<Batch> rested = new ArrayList<>();
+    List<Batch> resting = new ArrayList<>();
     int closingPeriods = 0;
     while (true) {
       List<Batch> next;
       lock.lock();
       try {
-        while (fresh.isEmpty() && rested.isEmpty() && !closing) {
+        while (fresh.isEmpty() && resting.isEmpty() && rested.isEmpty() && !closing) {
           changed.awaitUninterruptibly();
         }
-        if (closing && fresh.isEmpty() && rested.isEmpty()) {
+        if (closing && fresh.isEmpty() && resting.isEmpty() && rested.isEmpty()) {
           return;
         }
         if (closing && ++closingPeriods > CLOSING_PERIODS) {
@@ -86,7 +97,8 @@ final class RetiredBatches implements AutoCloseable {
         lock.unlock();
       }
       rested.removeIf(Batch::free);
-      rested.addAll(next);
+      rested.addAll(resting);
+      resting = next;
       rest();
     }
   }

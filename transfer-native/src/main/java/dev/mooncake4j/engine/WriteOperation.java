@@ -57,6 +57,13 @@ final class WriteOperation {
   WriteResult run() {
     try {
       return transfer();
+    } catch (RuntimeException | Error e) {
+      if (inFlight.isEmpty()) {
+        throw e;
+      }
+      // What is in flight still reads and writes memory: it is quiet when the reaper says so.
+      return WriteResult.timedOut(
+          "peer=" + peer.name + ": the writing thread ended with " + e, reaper.adopt(inFlight));
     } finally {
       if (interrupted) {
         Thread.currentThread().interrupt();

@@ -31,28 +31,28 @@ final class PullGroups {
     final String bootstrapAddress;
     final List<PullRecord> records = new ArrayList<>();
     private final Set<String> requestIds = new HashSet<>();
+    private final int begunIn;
     private int blocks;
-    private int step;
 
-    private Group(String engineId, String bootstrapAddress) {
+    private Group(String engineId, String bootstrapAddress, int step) {
       this.engineId = engineId;
       this.bootstrapAddress = bootstrapAddress;
+      this.begunIn = step;
     }
 
     private boolean takes(PullRecord record, int inStep) {
       if (requestIds.contains(record.pull.requestId())) {
         return false; // an answer names requests by it
       }
-      return step == inStep
+      return begunIn == inStep
           || (blocks + record.pull.blocks().totalSize() <= MOST_JOINED_BLOCKS
               && records.size() < MOST_JOINED_REQUESTS);
     }
 
-    private void add(PullRecord record, int inStep) {
+    private void add(PullRecord record) {
       requestIds.add(record.pull.requestId());
       records.add(record);
       blocks += record.pull.blocks().totalSize();
-      step = inStep;
     }
   }
 
@@ -76,12 +76,12 @@ final class PullGroups {
     for (int i = open.size() - 1, last = Math.max(0, i - MOST_LOOKED_AT); i >= last; i--) {
       Group group = open.get(i);
       if (group.takes(record, step)) {
-        group.add(record, step);
+        group.add(record);
         return;
       }
     }
-    Group group = new Group(engineId, bootstrapAddress);
-    group.add(record, step);
+    Group group = new Group(engineId, bootstrapAddress, step);
+    group.add(record);
     open.add(group);
   }
 

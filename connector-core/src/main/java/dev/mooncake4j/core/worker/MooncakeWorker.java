@@ -180,7 +180,7 @@ public final class MooncakeWorker implements KvWorker {
     lifecycle.lock();
     try {
       ensureOpen();
-      if (layout != null) {
+      if (registered) {
         throw new KvConnectorException(
             "kv caches are registered already: call unregisterKvCaches first");
       }

@@ -57,6 +57,13 @@ class PullGroupsTest {
   }
 
   @Test
+  void aSmallOneThatJoinsAnEarlierStepDoesNotTakeTheLargeOnesOfItsOwnAlong() {
+    step(pull("a", 1));
+    step(pull("b", 1), pull("c", 8192), pull("d", 1));
+    assertThat(taken()).containsExactly(List.of("a", "b"), List.of("c", "d"));
+  }
+
+  @Test
   void ofPullsWithoutBlocksAQuestionTakesABoundedNumber() {
     for (int i = 0; i <= PullGroups.MOST_JOINED_REQUESTS; i++) {
       step(pull("r" + i, 0));
