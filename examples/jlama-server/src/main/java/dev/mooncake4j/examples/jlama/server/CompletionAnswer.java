@@ -41,7 +41,7 @@ final class CompletionAnswer implements GenerationListener {
   /**
    * An answer.
    *
-   * @param onEnd called once, when it has ended
+   * @param onEnd called once, before the last of it is written: a client may ask again at once
    */
   CompletionAnswer(
       Channel channel,
@@ -62,6 +62,9 @@ final class CompletionAnswer implements GenerationListener {
   @Override
   public void token(int token, @Nullable FinishReason end, int cachedTokens) {
     answer[answerTokens++] = token;
+    if (end != null) {
+      onEnd.run();
+    }
     String piece = text.add(model.bytesOf(token));
     if (end != null) {
       piece += text.end();
@@ -77,9 +80,6 @@ final class CompletionAnswer implements GenerationListener {
         body.putNull("kv_transfer_params");
         channel.writeAndFlush(HttpAnswers.json(200, body, id));
       }
-    }
-    if (end != null) {
-      onEnd.run();
     }
   }
 
@@ -112,13 +112,13 @@ final class CompletionAnswer implements GenerationListener {
 
   @Override
   public void failed(String reason) {
+    onEnd.run();
     if (answerTokens > 0 && request.stream()) {
       event(HttpAnswers.error(500, reason).toString());
       channel.close();
     } else {
       channel.writeAndFlush(HttpAnswers.json(500, HttpAnswers.error(500, reason), id));
     }
-    onEnd.run();
   }
 
   private ObjectNode head() {

@@ -102,8 +102,9 @@ final class HttpConnection extends SimpleChannelInboundHandler<FullHttpRequest> 
                 String id = service.begin(context.channel(), body, clientId, onEnd);
                 context.executor().execute(() -> begun(service, id));
               } catch (BadRequest refused) {
-                context.writeAndFlush(HttpAnswers.error(refused));
+                // Ended first: the client may send the next request as soon as it has the answer.
                 onEnd.run();
+                context.writeAndFlush(HttpAnswers.error(refused));
               }
             });
   }
