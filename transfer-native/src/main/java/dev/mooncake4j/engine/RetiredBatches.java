@@ -16,8 +16,8 @@ import org.slf4j.LoggerFactory;
  * the batch for a moment: to count the task in it, take its mutex and wake whoever waits. A batch
  * that is freed in that moment is written to after it was freed. On a machine of many processors
  * freeing at once, and again while the engine said that it was busy, ended the process within
- * seconds. Nothing tells when the moment is over, so a batch rests for one to two periods first,
- * which a thread of the engine would have to be kept from running for. Two turns of this thread,
+ * seconds. Nothing tells when the moment is over, so a batch rests for two to three periods first,
+ * which a thread of the engine would have to be kept from running for. Two waits of this thread,
  * and not a time alone: a process that was stopped for longer finds its threads where they were.
  *
  * <p>The thread is started with the first batch and ends with the engine. Thread-safe.
