@@ -1,13 +1,10 @@
 package dev.mooncake4j.examples.jlama.server;
 
 import io.netty.buffer.ByteBufUtil;
-import io.netty.channel.ChannelFutureListener;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.SimpleChannelInboundHandler;
 import io.netty.handler.codec.http.FullHttpRequest;
-import io.netty.handler.codec.http.FullHttpResponse;
 import io.netty.handler.codec.http.HttpMethod;
-import io.netty.handler.codec.http.HttpUtil;
 import io.netty.handler.codec.http.QueryStringDecoder;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -137,9 +134,7 @@ final class HttpConnection extends SimpleChannelInboundHandler<FullHttpRequest> 
       context.close();
       return;
     }
-    FullHttpResponse response = HttpAnswers.error(refused);
-    HttpUtil.setKeepAlive(response, false);
-    context.writeAndFlush(response).addListener(ChannelFutureListener.CLOSE);
+    LastAnswer.refuse(context.channel(), refused);
   }
 
   private static ObjectNode models(CompletionService service) {

@@ -3,10 +3,10 @@ package dev.mooncake4j.examples.jlama.server;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelFuture;
-import io.netty.channel.ChannelFutureListener;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelOption;
+import io.netty.channel.ChannelPipeline;
 import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.nio.NioIoHandler;
 import io.netty.channel.socket.SocketChannel;
@@ -14,6 +14,7 @@ import io.netty.channel.socket.nio.NioServerSocketChannel;
 import io.netty.handler.codec.http.FullHttpResponse;
 import io.netty.handler.codec.http.HttpMessage;
 import io.netty.handler.codec.http.HttpObjectAggregator;
+import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpServerCodec;
 import io.netty.handler.codec.http.HttpServerKeepAliveHandler;
 import io.netty.handler.codec.http.HttpUtil;
@@ -100,12 +101,29 @@ final class HttpServer implements AutoCloseable {
       super(MAX_BODY_BYTES, true);
     }
 
+    /** A client that asks before it sends its body, and is told no, is told why. */
+    @Override
+    protected @Nullable Object newContinueResponse(
+        HttpMessage start, int maxContentLength, ChannelPipeline pipeline) {
+      Object response = super.newContinueResponse(start, maxContentLength, pipeline);
+      if (!(response instanceof FullHttpResponse plain)
+          || !plain.status().equals(HttpResponseStatus.REQUEST_ENTITY_TOO_LARGE)) {
+        return response;
+      }
+      FullHttpResponse told = HttpAnswers.error(tooLong());
+      plain.release();
+      // The superclass closes the connection: a body may follow that nobody reads.
+      HttpUtil.setKeepAlive(told, false);
+      return told;
+    }
+
     @Override
     protected void handleOversizedMessage(ChannelHandlerContext context, HttpMessage oversized) {
-      FullHttpResponse response =
-          HttpAnswers.error(new BadRequest(413, "the body has more than bytes=" + MAX_BODY_BYTES));
-      HttpUtil.setKeepAlive(response, false);
-      context.writeAndFlush(response).addListener(ChannelFutureListener.CLOSE);
+      LastAnswer.refuse(context.channel(), tooLong());
+    }
+
+    private static BadRequest tooLong() {
+      return new BadRequest(413, "the body has more than bytes=" + MAX_BODY_BYTES);
     }
   }
 }

@@ -166,6 +166,39 @@ class HttpServerTest {
     assertThat(tooLong.body()).contains("bytes=1048576").contains("\"code\":413");
   }
 
+  @Test
+  void aBodyThatIsTooLongIsRefusedAlsoWhereItIsSentToItsEnd() throws Exception {
+    try (Socket socket = connect()) {
+      sendHead(socket, "");
+      socket.getOutputStream().write(new byte[1 << 23]);
+      assertThat(all(socket)).startsWith("HTTP/1.1 413 ").contains("bytes=1048576");
+    }
+  }
+
+  @Test
+  void aClientThatAsksFirstIsToldWhyNot() throws Exception {
+    try (Socket socket = connect()) {
+      sendHead(socket, "Expect: 100-continue\r\n");
+      assertThat(all(socket)).startsWith("HTTP/1.1 413 ").contains("bytes=1048576");
+    }
+  }
+
+  private Socket connect() throws IOException {
+    Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port());
+    socket.setSoTimeout(20_000);
+    return socket;
+  }
+
+  private static void sendHead(Socket socket, String header) throws IOException {
+    String head =
+        "POST /v1/completions HTTP/1.1\r\nHost: x\r\n" + header + "Content-Length: 8388608\r\n\r\n";
+    socket.getOutputStream().write(head.getBytes(StandardCharsets.US_ASCII));
+  }
+
+  private static String all(Socket socket) throws IOException {
+    return new String(socket.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+  }
+
   @ParameterizedTest
   @ValueSource(
       strings = {
