@@ -57,13 +57,30 @@ final class BatchReaper {
     lock.lock();
     try {
       orphans.add(new Orphans(adopted, quiet));
-      if (thread == null) {
-        thread = Thread.ofPlatform().daemon().name("m4j-engine-reaper").start(this::run);
+      if (thread == null || !thread.isAlive()) {
+        thread = start(thread);
       }
     } finally {
       lock.unlock();
     }
     return quiet.minimalCompletionStage();
+  }
+
+  /** Where it cannot be started the next write that is taken over tries again. */
+  private @Nullable Thread start(@Nullable Thread ended) {
+    if (ended != null) {
+      LOG.warn("engine={} the reaper had ended with an error, another one goes on", core.address);
+    }
+    try {
+      return Thread.ofPlatform().daemon().name("m4j-engine-reaper").start(this::run);
+    } catch (Error e) {
+      LOG.warn(
+          "engine={} writes={} are not known to be quiet: no thread",
+          core.address,
+          orphans.size(),
+          e);
+      return null;
+    }
   }
 
   /** Waits until it has no batch; whether it has none. */

@@ -101,26 +101,33 @@ final class Peer {
     // below it, and only what nobody uses can be taken away.
     boolean replace = cached && (holders > 0 || !limit.isIdle());
     boolean remove = cached && !replace && !name.equals(core.address);
-    Thread.ofPlatform()
-        .daemon()
-        .name("m4j-engine-open-" + name)
-        .start(
-            () -> {
-              int opened = CLOSING;
-              try {
-                if (core.tryEnter()) {
-                  try {
-                    opened = open(replace, remove);
-                  } finally {
-                    core.exit();
-                  }
-                }
-              } finally {
-                opened(opened);
-                answer.complete(opened);
-              }
-            });
+    try {
+      Thread.ofPlatform()
+          .daemon()
+          .name("m4j-engine-open-" + name)
+          .start(() -> open(replace, remove, answer));
+    } catch (Error e) {
+      // No thread to be had: this write fails with it, and the next one tries again.
+      opening = null;
+      throw e;
+    }
     return answer;
+  }
+
+  private void open(boolean replace, boolean remove, CompletableFuture<Integer> answer) {
+    int opened = CLOSING;
+    try {
+      if (core.tryEnter()) {
+        try {
+          opened = open(replace, remove);
+        } finally {
+          core.exit();
+        }
+      }
+    } finally {
+      opened(opened);
+      answer.complete(opened);
+    }
   }
 
   private int open(boolean replace, boolean remove) {

@@ -52,7 +52,7 @@ final class RetiredBatches implements AutoCloseable {
     lock.lock();
     try {
       fresh.add(batch);
-      if (thread == null) {
+      if (thread == null || !thread.isAlive()) {
         thread = start();
       }
       if (fresh.size() == 1) {

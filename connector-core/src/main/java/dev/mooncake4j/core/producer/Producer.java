@@ -578,11 +578,13 @@ public final class Producer {
   }
 
   /**
-   * A decoder's connection has ended: its pulls that wait are forgotten. A prefill that ends later
-   * would be written into memory that is another process's by then, for an answer that nobody
-   * hears. The transfers stay, for whoever asks again, until their lease or the abort timeout ends.
+   * A decoder's connection has ended: its pulls that wait, for their prefill or for an engine
+   * thread, are forgotten. What is written later would go into memory that is another process's by
+   * then, for an answer that nobody hears. The transfers stay, for whoever asks again, until their
+   * lease or the abort timeout ends.
    */
   public void onRequesterGone(PeerIdentity peer) {
+    writes.requesterGone(peer);
     List<WaitingPulls.Waiting> dropped = waiting.drop(peer);
     int requests = dropped.size() + early.forgetRests(peer);
     if (requests > 0) {

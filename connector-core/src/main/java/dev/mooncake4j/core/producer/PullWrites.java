@@ -17,7 +17,9 @@ import dev.mooncake4j.core.wire.TransferDigest;
 import dev.mooncake4j.core.wire.WireCodec;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -39,6 +41,10 @@ final class PullWrites {
   private final Tombstones tombstones;
   private final Ends ends;
   private final FailureLog log;
+
+  /** Whose jobs are under way. */
+  private final Map<PeerIdentity, Asker> askers = new HashMap<>();
+
   private @Nullable HostMemory memory;
   private @Nullable TransferRunner runner;
 
@@ -135,6 +141,15 @@ final class PullWrites {
     if (plan == null || transfers == null) {
       throw new IllegalStateException("blocks are asked for in a pull that was not planned");
     }
+    Asker asker = askers.computeIfAbsent(pull.from, p -> new Asker());
+    asker.begin();
+    Consumer<Outcome> told =
+        outcome -> {
+          if (asker.end()) {
+            askers.remove(pull.from, asker);
+          }
+          over(outcome, done);
+        };
     try {
       transfers.submit(
           new TransferJob(
@@ -142,14 +157,23 @@ final class PullWrites {
               pull.request.layoutId(),
               plan,
               List.copyOf(parts),
-              digested ? memory : null),
-          outcome -> loop.post(() -> over(outcome, done)));
+              digested ? memory : null,
+              asker),
+          outcome -> loop.post(() -> told.accept(outcome)));
     } catch (RuntimeException e) {
       // Unpinned again and told by request: an error for the whole pull would leave others out.
       LOG.error("a transfer to peer={} could not be started", pull.session, e);
       List<@Nullable String> reasons =
           Collections.nCopies(parts.size(), "the prefiller could not start the transfer: " + e);
-      over(new Outcome(reasons, false, 0, 0, 0), done);
+      told.accept(new Outcome(reasons, false, 0, 0, 0));
+    }
+  }
+
+  /** A decoder's connection has ended: what no engine thread has begun for it is not written. */
+  void requesterGone(PeerIdentity peer) {
+    Asker asker = askers.remove(peer);
+    if (asker != null) {
+      asker.leave();
     }
   }
 
@@ -219,6 +243,9 @@ final class PullWrites {
   private static FailureStage stageOf(String failure) {
     if (failure.startsWith("transfer engine")) {
       return FailureStage.TRANSFER;
+    }
+    if (failure.equals(Asker.GONE)) {
+      return FailureStage.SIDE_CHANNEL;
     }
     return failure.contains("closing") ? FailureStage.SHUTDOWN : FailureStage.PLAN;
   }

@@ -9,20 +9,27 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What one engine thread is to plan and write: immutable, so that it can cross from the loop.
+ * What one engine thread is to plan and write: immutable but for its asker, so that it can cross
+ * from the loop.
  *
  * @param session the decoder's engine, {@code host:port}
  * @param layoutId the name of its layout, 0 for none
  * @param plan how its layout pairs with ours
  * @param parts one for each request
  * @param digested the memory to take digests from, or {@code null} if none are asked for
+ * @param asker whose connection the outcome is for
  */
 record TransferJob(
-    String session, long layoutId, PeerPlan plan, List<Part> parts, @Nullable HostMemory digested) {
+    String session,
+    long layoutId,
+    PeerPlan plan,
+    List<Part> parts,
+    @Nullable HostMemory digested,
+    Asker asker) {
 
-  /** A job that takes no digests. */
+  /** A job that takes no digests, for one who stays. */
   TransferJob(String session, long layoutId, PeerPlan plan, List<Part> parts) {
-    this(session, layoutId, plan, parts, null);
+    this(session, layoutId, plan, parts, null, new Asker());
   }
 
   /**

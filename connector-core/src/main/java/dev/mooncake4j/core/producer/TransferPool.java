@@ -42,6 +42,9 @@ final class TransferPool implements TransferRunner {
   /** The slowest link that is worth waiting for, 10 MB/s, as nanoseconds per byte. */
   private static final long WRITE_NANOS_PER_BYTE = 100;
 
+  /** How long the user's hook may take on each thread. */
+  private static final long START_SECONDS = 60;
+
   private final TransferEngine engine;
   private final NanoClock clock;
   private final TransferQueue queue;
@@ -75,12 +78,20 @@ final class TransferPool implements TransferRunner {
       pool.threads.add(thread);
     }
     try {
-      CompletableFuture.allOf(started.toArray(CompletableFuture[]::new)).get(60, TimeUnit.SECONDS);
+      CompletableFuture.allOf(started.toArray(CompletableFuture[]::new))
+          .get(START_SECONDS, TimeUnit.SECONDS);
     } catch (InterruptedException e) {
       pool.close(0);
       Thread.currentThread().interrupt();
       throw new KvConnectorException("interrupted while engine threads started", e);
-    } catch (ExecutionException | TimeoutException e) {
+    } catch (TimeoutException e) {
+      pool.close(0);
+      throw new KvConnectorException(
+          "the engine_thread_start hook has not returned within seconds="
+              + START_SECONDS
+              + ": mend it, or leave it out",
+          e);
+    } catch (ExecutionException e) {
       pool.close(0);
       throw new KvConnectorException(
           "the engine_thread_start hook failed: mend it, or leave it out", e.getCause());
@@ -135,6 +146,12 @@ final class TransferPool implements TransferRunner {
     if (closed) {
       left(work, false, null);
       finish(work.done, failed(job, "the connector is closing"));
+      return;
+    }
+    if (job.asker().isGone()) {
+      // It has waited here; what it would write into may be another process's by now.
+      left(work, false, null);
+      finish(work.done, failed(job, Asker.GONE));
       return;
     }
     JobStages writes = JobStages.start(Stage.WRITE, job);

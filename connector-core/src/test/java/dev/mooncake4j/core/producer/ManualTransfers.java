@@ -12,6 +12,7 @@ import dev.mooncake4j.core.producer.TransferJob.Outcome;
 import dev.mooncake4j.core.wire.TransferDigest;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
@@ -135,6 +136,11 @@ public final class ManualTransfers implements TransferRunner {
       }
     }
 
+    /** Whether it is not to be begun any more: the decoder's connection has ended. */
+    public boolean isForNobody() {
+      return job.asker().isGone();
+    }
+
     /** Where it goes, {@code host:port}. */
     public String session() {
       return job.session();
@@ -179,6 +185,12 @@ public final class ManualTransfers implements TransferRunner {
             new Outcome(
                 Arrays.asList(failures), false, 1_000, bytes, written, Arrays.asList(digests)));
       }
+    }
+
+    /** It is not begun, since it is for nobody. */
+    public void leave() {
+      String reason = isForNobody() ? Asker.GONE : "somebody waits for it";
+      end(new Outcome(Collections.nCopies(failures.length, reason), false, 0, 0, 0));
     }
 
     /** The engine has failed, and nothing is written any more. */

@@ -8,6 +8,7 @@ import dev.mooncake4j.core.rig.RawDecoder;
 import dev.mooncake4j.core.rig.RawDecoder.Asked;
 import dev.mooncake4j.core.rig.RigOptions;
 import dev.mooncake4j.core.rig.RigPrefiller;
+import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -105,6 +106,34 @@ class ProducerRequesterGoneTest {
     prefiller.cancel("p2", "t2", "enough");
     rig.settle();
     assertThat(rig.network().droppedReplies()).isEqualTo(1);
+  }
+
+  @Test
+  void whatWaitsForAnEngineThreadIsForNobodyAndTheTransferIsThereForAnotherTry() {
+    RawDecoder other = rig.rawDecoder();
+    prefiller.ready("p1", "t1", 1);
+    prefiller.ready("p2", "t2", 2);
+    Asked asked = decoder.pull(at, "d1", "t1", 11);
+    other.pull(at, "d2", "t2", 12);
+    rig.settle();
+    List<ManualTransfers.Transfer> transfers = prefiller.transfers().underWay();
+    asked.connection().close();
+    rig.settle();
+    assertThat(transfers)
+        .extracting(ManualTransfers.Transfer::isForNobody)
+        .containsExactly(true, false);
+    transfers.getFirst().leave();
+    transfers.getLast().complete();
+    rig.settle();
+    assertThat(prefiller.sent()).containsExactly("p2=SERVED");
+
+    Asked again = decoder.pull(at, "d1", "t1", 11);
+    rig.settle();
+    assertThat(prefiller.transfers().only().isForNobody()).isFalse();
+    prefiller.transfers().completeAll();
+    rig.settle();
+    assertThat(again.answer().okRequests()).containsExactly("d1");
+    assertThat(prefiller.sent()).containsExactly("p1=SERVED");
   }
 
   @Test

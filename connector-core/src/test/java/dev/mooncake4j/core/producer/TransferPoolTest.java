@@ -258,6 +258,38 @@ class TransferPoolTest {
   }
 
   @Test
+  void whatWaitsForADecoderThatIsGoneIsNotWritten() throws InterruptedException {
+    faults.holdWrites();
+    submit(part(1, 1));
+    submit(part(2, 2));
+    faults.awaitHeldWrites(2, BOUND);
+    Asker asker = new Asker();
+    source.fill(1, 3);
+    pool.submit(
+        new TransferJob(peer.address(), 0, plan, List.of(part(3, 7), part(4, 8)), null, asker),
+        outcomes::add);
+    submit(part(5, 9));
+    asker.leave();
+    faults.releaseWrites();
+    List<Outcome> told = List.of(outcome(), outcome(), outcome(), outcome());
+    assertThat(told)
+        .filteredOn(outcome -> outcome.failures().size() == 2)
+        .singleElement()
+        .satisfies(
+            outcome -> {
+              assertThat(outcome.failures()).containsOnly(Asker.GONE);
+              assertThat(outcome.engineFailed()).isFalse();
+              assertThat(outcome.descriptors()).isZero();
+            });
+    assertThat(told)
+        .filteredOn(outcome -> outcome.failures().size() == 1)
+        .allSatisfy(outcome -> assertThat(outcome.failures()).containsOnlyNulls());
+    assertThat(destination.holds(1, 7)).isFalse();
+    assertThat(engine.writes()).hasSize(3);
+    assertThat(pool.pending()).isZero();
+  }
+
+  @Test
   void transfersToADecoderWhoseWritesFailAreRefusedAtOnce() throws InterruptedException {
     for (int i = 0; i < TransferQueue.FAILURES; i++) {
       faults.failNextWrite("unreachable");
