@@ -42,9 +42,13 @@ final class EarlySending {
       Progress.show("sending while the prefill goes on, round " + round + " of " + rounds);
       double alone = transfers.move(Party.OURS, SHAPE, true).total();
       transfer.add(alone);
-      Duration pause = Duration.ofNanos((long) (Samples.of(transfer).median() * 1e9 / CHUNKS));
-      double late = prefillAndFetch(fleet, pause, false, random);
-      double early = prefillAndFetch(fleet, pause, true, random);
+      // Of this round: some machines change their speed from one to the next.
+      Duration pause = Duration.ofNanos((long) (alone * 1e9 / CHUNKS));
+      boolean lateFirst = round % 2 == 0;
+      double one = prefillAndFetch(fleet, pause, !lateFirst, random);
+      double other = prefillAndFetch(fleet, pause, lateFirst, random);
+      double late = lateFirst ? one : other;
+      double early = lateFirst ? other : one;
       if (round == 0) {
         transfer.clear();
       } else {
