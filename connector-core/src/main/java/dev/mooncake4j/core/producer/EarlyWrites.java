@@ -19,11 +19,12 @@ import org.slf4j.LoggerFactory;
  * Writes what is finished of a prefill that goes on to the decoders that wait for it. Owned by the
  * worker loop.
  *
- * <p>For each request that waits one write is under way at a time; what is finished meanwhile makes
- * the next. The decoder hears of none: it is answered once, after the prefill. Each write pins the
- * transfer's blocks as any other. One that waits no more (its prefill has ended or was given up, it
- * was let go, its time or its connection is over) is dealt with when its write is over: no answer
- * before that, since the decoder takes an answer for a proof that nothing is written any more.
+ * <p>For each request that waits at most two writes are under way at a time, so that the engine has
+ * the next one to go on with while one ends; what is finished meanwhile makes the next. The decoder
+ * hears of none: it is answered once, after the prefill. Each write pins the transfer's blocks as
+ * any other. One that waits no more (its prefill has ended or was given up, it was let go, its time
+ * or its connection is over) is dealt with when its write is over: no answer before that, since the
+ * decoder takes an answer for a proof that nothing is written any more.
  *
  * <p>Where the decoder asks for a digest nothing is written early: the digest is one over all bytes
  * in the order of one write.
@@ -77,7 +78,7 @@ final class EarlyWrites {
     StreamedPull known = waiter.streamed;
     StreamedPull streamed = known == null ? new StreamedPull(waiter.entry.blocks()) : known;
     waiter.streamed = streamed;
-    Piece piece = streamed.isWriting() ? null : streamed.next(progress);
+    Piece piece = streamed.next(progress);
     if (piece == null) {
       return;
     }
@@ -93,13 +94,12 @@ final class EarlyWrites {
   private void over(
       Waiting waiter, SendRecord send, StreamedPull streamed, @Nullable String failure) {
     boolean ended = send.endWrite();
-    Consumer<@Nullable String> afterwards = streamed.endWrite();
-    if (afterwards != null) {
-      afterwards.accept(failure);
-    } else if (failure != null) {
+    boolean waits = !streamed.isLeft();
+    streamed.endWrite(failure);
+    if (waits && failure != null) {
       waiting.remove(waiter);
-      ends.earlyWriteFailed(waiter, send, failure);
-    } else {
+      whenQuiet(waiter, first -> ends.earlyWriteFailed(waiter, send, failure));
+    } else if (waits) {
       advance(waiter, send);
     }
     ends.earlyWriteOver(send, ended);

@@ -21,6 +21,9 @@ final class StreamedPull {
    */
   private static final int MOST_PIECES = 16;
 
+  /** Writes under way at a time: while one ends, the engine has the next one to go on with. */
+  private static final int MOST_WRITING = 2;
+
   private final BlockIds asked;
   private final int leastBlocks;
 
@@ -33,7 +36,8 @@ final class StreamedPull {
   /** The same of the next to be written. */
   private int[] next = {};
 
-  private boolean writing;
+  private int writing;
+  private @Nullable String failure;
   private @Nullable Consumer<@Nullable String> afterwards;
 
   /** Blocks here, and where they go. */
@@ -65,14 +69,23 @@ final class StreamedPull {
   }
 
   boolean isWriting() {
-    return writing;
+    return writing > 0;
   }
 
-  /** The next piece that is worth a write, from then on taken as written; or {@code null}. */
+  /**
+   * The next piece that is worth a write and may be written now, from then on taken as written; or
+   * {@code null}.
+   */
   @Nullable Piece next(Progress progress) {
-    Progress before = source;
-    if ((before == null || !goesOn(before, progress)) && !begin(progress)) {
+    if (writing == MOST_WRITING || failure != null) {
       return null;
+    }
+    Progress before = source;
+    if (before == null || !goesOn(before, progress)) {
+      // What is under way goes to the same blocks.
+      if (isWriting() || !begin(progress)) {
+        return null;
+      }
     }
     source = progress;
     int blocks = 0;
@@ -150,23 +163,38 @@ final class StreamedPull {
 
   /** A write of it begins. */
   void beginWrite() {
-    if (writing) {
-      throw new IllegalStateException("a write is under way: one at a time");
+    if (writing == MOST_WRITING) {
+      throw new IllegalStateException("writes under way=" + writing + " already");
     }
-    writing = true;
+    writing++;
   }
 
-  /** It waits no more while a write is under way: what is to be done when that is over. */
+  /** It waits no more while something is written: what is to be done when that is over. */
   void afterwards(Consumer<@Nullable String> action) {
-    if (!writing || afterwards != null) {
+    if (!isWriting() || afterwards != null) {
       throw new IllegalStateException("writing=" + writing + ", or it waits no more already");
     }
     afterwards = action;
   }
 
-  /** Its write is over; returns what is to be done with how it failed, or {@code null}. */
-  @Nullable Consumer<@Nullable String> endWrite() {
-    writing = false;
-    return afterwards;
+  /** Whether it waits no more. */
+  boolean isLeft() {
+    return afterwards != null;
+  }
+
+  /**
+   * A write of it is over.
+   *
+   * @param why it failed, or {@code null}
+   */
+  void endWrite(@Nullable String why) {
+    writing--;
+    if (failure == null) {
+      failure = why;
+    }
+    Consumer<@Nullable String> action = afterwards;
+    if (action != null && !isWriting()) {
+      action.accept(failure);
+    }
   }
 }

@@ -3,6 +3,7 @@ package dev.mooncake4j.core.producer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.mooncake4j.core.rig.RawDecoder.Asked;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -248,6 +249,90 @@ class ProducerEarlyEndTest extends EarlyPrefill {
     prefiller.giveUp("p", "t", "the prefill was aborted");
     rig.settle();
     prefiller.transfers().only().fail("made to fail");
+    rig.settle();
+    assertFailed(asked, "the prefill was aborted");
+    assertThat(prefiller.sent()).containsExactly("p=RELEASED");
+  }
+
+  @Test
+  void ofTwoWritesOneFailsAndIsToldWhenTheOtherIsOver() {
+    begin(1, 3, 5);
+    Asked asked = pull(20, 22, 24);
+    progress(1, 1, 3, 5);
+    progress(2, 1, 3, 5);
+    List<ManualTransfers.Transfer> two = prefiller.transfers().underWay();
+    two.getLast().fail("made to fail");
+    rig.settle();
+    assertThat(asked.answers()).as("the other may still write").isEmpty();
+    progress(3, 1, 3, 5);
+    assertThat(prefiller.transfers().submitted()).as("no more for it").isEqualTo(2);
+    two.getFirst().fail("for another reason");
+    rig.settle();
+    assertFailed(asked, "made to fail");
+    assertThat(prefiller.producer().waitingPulls()).isZero();
+    Asked again = pull(30, 32, 34);
+    complete();
+    ready(1, 3, 5);
+    complete();
+    assertServed(again);
+    assertHolds(1, 30);
+    assertHolds(5, 34);
+  }
+
+  @Test
+  void ofTwoWritesOneFailsThePrefillEndsAndTheOtherIsStillWaitedFor() {
+    begin(1, 3, 5);
+    Asked asked = pull(20, 22, 24);
+    progress(1, 1, 3, 5);
+    progress(2, 1, 3, 5);
+    List<ManualTransfers.Transfer> two = prefiller.transfers().underWay();
+    two.getFirst().fail("made to fail");
+    rig.settle();
+    ready(1, 3, 5);
+    prefiller.release("t");
+    rig.settle();
+    assertThat(prefiller.sent()).as("it is still being read").isEmpty();
+    two.getLast().complete();
+    rig.settle();
+    assertFailed(asked, "made to fail");
+    assertThat(prefiller.sent()).containsExactly("p=RELEASED");
+    assertThat(prefiller.transfers().submitted()).isEqualTo(2);
+  }
+
+  @Test
+  void ofTwoWritesOneFailsAfterThePrefillHasEndedAndTheRestIsNotWritten() {
+    begin(1, 3, 5);
+    Asked asked = pull(20, 22, 24);
+    progress(1, 1, 3, 5);
+    progress(2, 1, 3, 5);
+    ready(1, 3, 5);
+    List<ManualTransfers.Transfer> two = prefiller.transfers().underWay();
+    two.getFirst().fail("made to fail");
+    rig.settle();
+    assertThat(asked.answers()).isEmpty();
+    two.getLast().complete();
+    rig.settle();
+    assertFailed(asked, "made to fail");
+    assertThat(prefiller.transfers().submitted()).isEqualTo(2);
+    prefiller.release("t");
+    rig.settle();
+    assertThat(prefiller.sent()).containsExactly("p=RELEASED");
+  }
+
+  @Test
+  void aPrefillGivenUpDuringTwoWritesIsAnsweredAndGivenBackWhenBothAreOver() {
+    begin(1, 3, 5);
+    Asked asked = pull(20, 22, 24);
+    progress(1, 1, 3, 5);
+    progress(2, 1, 3, 5);
+    prefiller.giveUp("p", "t", "the prefill was aborted");
+    rig.settle();
+    List<ManualTransfers.Transfer> two = prefiller.transfers().underWay();
+    two.getLast().complete();
+    rig.settle();
+    assertThat(asked.answers()).isEmpty();
+    assertThat(prefiller.sent()).isEmpty();
+    two.getFirst().complete();
     rig.settle();
     assertFailed(asked, "the prefill was aborted");
     assertThat(prefiller.sent()).containsExactly("p=RELEASED");

@@ -69,20 +69,59 @@ class ProducerEarlyTest extends EarlyPrefill {
   }
 
   @Test
-  void oneWriteAtATimeAndWhatIsFinishedMeanwhileIsTheNext() {
+  void twoWritesAtATimeAndWhatIsFinishedMeanwhileIsTheNext() {
+    begin(1, 3, 5, 7, 9);
+    Asked asked = pull(20, 22, 24, 26, 28);
+    progress(1, 1, 3, 5, 7, 9);
+    progress(2, 1, 3, 5, 7, 9);
+    progress(3, 1, 3, 5, 7, 9);
+    progress(4, 1, 3, 5, 7, 9);
+    List<ManualTransfers.Transfer> two = prefiller.transfers().underWay();
+    assertThat(two).extracting(ManualTransfers.Transfer::left).containsExactly(2, 2);
+    // In the order in which it happens to end.
+    two.getLast().complete();
+    rig.settle();
+    assertThat(prefiller.transfers().underWay())
+        .extracting(ManualTransfers.Transfer::left)
+        .containsExactly(2, 4);
+    complete();
+    ready(1, 3, 5, 7, 9);
+    complete();
+    assertServed(asked);
+    assertThat(prefiller.transfers().submitted()).isEqualTo(4);
+    for (int i = 0; i < 5; i++) {
+      assertHolds(1 + 2 * i, 20 + 2 * i);
+    }
+  }
+
+  @Test
+  void whereItBeginsAnewNothingIsWrittenBesideWhatIsUnderWay() {
     begin(1, 3, 5, 7);
     Asked asked = pull(20, 22, 24, 26);
     progress(1, 1, 3, 5, 7);
     progress(2, 1, 3, 5, 7);
-    progress(3, 1, 3, 5, 7);
-    assertThat(prefiller.transfers().only().left()).isEqualTo(2);
-    complete();
+    List<ManualTransfers.Transfer> two = prefiller.transfers().underWay();
+    assertThat(two).hasSize(2);
+    prefiller.cache().fill(100, 2, 4);
+    prefiller.progress(new StepPlan.Progress("p", "t", 1, BlockIds.of(2, 4), List.of(4)));
+    rig.settle();
+    two.getFirst().complete();
+    rig.settle();
+    assertThat(prefiller.transfers().only()).as("it goes to the same blocks").isEqualTo(two.get(1));
+    two.getLast().complete();
+    rig.settle();
     assertThat(prefiller.transfers().only().left()).isEqualTo(4);
     complete();
-    ready(1, 3, 5, 7);
+    assertHolds(100, 20);
+    assertHolds(100, 22);
+    prefiller.cache().fill(101, 6, 8);
+    prefiller.ready("p", "t", 2, 4, 6, 8);
+    rig.settle();
+    assertThat(prefiller.transfers().only().left()).isEqualTo(4);
     complete();
     assertServed(asked);
-    assertThat(prefiller.transfers().submitted()).isEqualTo(3);
+    assertHolds(100, 20);
+    assertHolds(101, 26);
   }
 
   @Test
@@ -104,13 +143,22 @@ class ProducerEarlyTest extends EarlyPrefill {
   }
 
   @Test
-  void theRestWaitsForTheWriteThatIsUnderWayWhenThePrefillEnds() {
+  void theRestWaitsForWhatIsBeingWrittenWhenThePrefillEnds() {
     begin(1, 3, 5, 7);
     Asked asked = pull(20, 22, 24, 26);
+    progress(1, 1, 3, 5, 7);
     progress(2, 1, 3, 5, 7);
     ready(1, 3, 5, 7);
-    assertThat(prefiller.transfers().only().left()).as("the early one alone").isEqualTo(4);
-    complete();
+    List<ManualTransfers.Transfer> early = prefiller.transfers().underWay();
+    assertThat(early)
+        .as("the early ones alone")
+        .extracting(ManualTransfers.Transfer::left)
+        .containsExactly(2, 2);
+    early.getFirst().complete();
+    rig.settle();
+    assertThat(prefiller.transfers().only()).isEqualTo(early.getLast());
+    early.getLast().complete();
+    rig.settle();
     assertThat(asked.answers()).isEmpty();
     assertThat(prefiller.transfers().only().left()).isEqualTo(4);
     complete();

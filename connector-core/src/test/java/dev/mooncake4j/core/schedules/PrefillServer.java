@@ -203,6 +203,20 @@ final class PrefillServer {
     return unended.values().stream().anyMatch(s -> !s.ready && transfer.reads(s.transferId));
   }
 
+  /** Whether another write takes blocks of the same prefill to the same decoder. */
+  boolean isBesideAnother(Transfer transfer) {
+    return unended.values().stream()
+        .filter(send -> transfer.reads(send.transferId))
+        .anyMatch(
+            send ->
+                rank.transfers().underWay().stream()
+                    .anyMatch(
+                        other ->
+                            !other.equals(transfer)
+                                && other.reads(send.transferId)
+                                && other.session().equals(transfer.session())));
+  }
+
   /** Prefills that were given up while finished blocks of them were written. */
   int givenUpDuringWrite() {
     return givenUpDuringWrite;

@@ -41,6 +41,7 @@ class RandomSchedulesTest {
       assertThat(received).as("schedules that move nothing test nothing").isPositive();
       assertThat(failed).isPositive();
       assertThat(early.writes()).as("prefills that go on while blocks are sent").isPositive();
+      assertThat(early.besideAnother()).isPositive();
       assertThat(early.givenUp()).isPositive();
       assertThat(early.begunAnew()).isPositive();
     }

@@ -43,6 +43,7 @@ final class Schedule implements AutoCloseable {
 
   private int requests;
   private int earlyWrites;
+  private int earlyBesideAnother;
 
   /** A transfer as the router knows it. */
   private static final class Planned {
@@ -347,6 +348,9 @@ final class Schedule implements AutoCloseable {
       for (Transfer transfer : p.rank.transfers().underWay()) {
         if (begun.putIfAbsent(transfer, now) == null && p.isEarly(transfer)) {
           earlyWrites++;
+          if (p.isBesideAnother(transfer)) {
+            earlyBesideAnother++;
+          }
         }
       }
     }
@@ -429,6 +433,7 @@ final class Schedule implements AutoCloseable {
   Early early() {
     return new Early(
         earlyWrites,
+        earlyBesideAnother,
         prefillers.stream().mapToInt(PrefillServer::givenUpDuringWrite).sum(),
         prefillers.stream().mapToInt(PrefillServer::begunAnewDuringWrite).sum());
   }
@@ -437,14 +442,19 @@ final class Schedule implements AutoCloseable {
    * What was done while prefills went on.
    *
    * @param writes of finished blocks of them
+   * @param besideAnother those that began while another one to the same decoder was under way
    * @param givenUp prefills, during such a write
    * @param begunAnew the same
    */
-  record Early(int writes, int givenUp, int begunAnew) {
-    static final Early NONE = new Early(0, 0, 0);
+  record Early(int writes, int besideAnother, int givenUp, int begunAnew) {
+    static final Early NONE = new Early(0, 0, 0, 0);
 
     Early plus(Early other) {
-      return new Early(writes + other.writes, givenUp + other.givenUp, begunAnew + other.begunAnew);
+      return new Early(
+          writes + other.writes,
+          besideAnother + other.besideAnother,
+          givenUp + other.givenUp,
+          begunAnew + other.begunAnew);
     }
   }
 
