@@ -25,7 +25,8 @@ import org.jspecify.annotations.Nullable;
  *   <li>Where there are several, each has at most twice as many threads as would be left free: one
  *       that hangs has 6 of 10, two have 4 each, and some thread is there for the others.
  *   <li>A breaker for each decoder: after some failed writes in a row its transfers are refused at
- *       once, but for one from time to time that tries again; a success or a new layout ends it.
+ *       once, but for one from time to time that tries again, with what follows it of the same
+ *       request; a success or a new layout ends it.
  * </ul>
  */
 final class TransferQueue {
@@ -128,10 +129,13 @@ final class TransferQueue {
         peer.mend();
       }
       if (peer.isBroken()) {
-        if (peer.probe != null || now - peer.againAt < 0) {
+        Work probe = peer.probe;
+        if (probe == null ? now - peer.againAt < 0 : !isOfTheSameRequest(probe.job, job)) {
           return refusal(peer);
         }
-        peer.probe = work;
+        if (probe == null) {
+          peer.probe = work;
+        }
       }
       if (peer.queued.isEmpty()) {
         turns.add(peer);
@@ -144,6 +148,14 @@ final class TransferQueue {
     } finally {
       lock.unlock();
     }
+  }
+
+  /** Whether both are pieces of one request, written while its prefill goes on. */
+  private static boolean isOfTheSameRequest(TransferJob one, TransferJob other) {
+    return one.asker().equals(other.asker())
+        && one.parts().size() == 1
+        && other.parts().size() == 1
+        && one.parts().getFirst().names().equals(other.parts().getFirst().names());
   }
 
   private void forgetOld(long now) {

@@ -2,6 +2,7 @@ package dev.mooncake4j.core.producer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.mooncake4j.connector.BlockIds;
 import dev.mooncake4j.connector.KvCacheSpec;
 import dev.mooncake4j.connector.RankLayout;
 import dev.mooncake4j.core.plan.LocalCache;
@@ -10,6 +11,7 @@ import dev.mooncake4j.core.plan.PeerPlan;
 import dev.mooncake4j.core.producer.TransferQueue.Refused;
 import dev.mooncake4j.core.producer.TransferQueue.Work;
 import dev.mooncake4j.core.rig.TestCache;
+import dev.mooncake4j.core.trace.RequestNames;
 import dev.mooncake4j.testkit.ManualClock;
 import java.lang.foreign.Arena;
 import java.time.Duration;
@@ -280,5 +282,34 @@ class TransferQueueTest {
       }
       assertThat(next.get(30, TimeUnit.SECONDS)).isNotNull();
     }
+  }
+
+  private Work early(Asker asker, String transferId) {
+    TransferJob.Part part =
+        new TransferJob.Part(
+            BlockIds.of(1), BlockIds.of(2), new RequestNames("p", transferId, null));
+    return new Work(new TransferJob("a:1", 0, plan, List.of(part), null, asker), outcome -> {});
+  }
+
+  @Test
+  void theNextPieceOfThePrefillThatTriesAgainWaitsForHowThatGoes() throws InterruptedException {
+    for (int i = 0; i < TransferQueue.FAILURES; i++) {
+      fail("a:1", "down");
+    }
+    clock.advance(Duration.ofSeconds(2));
+    Asker asker = new Asker();
+    assertThat(queue.add(early(asker, "t"))).isNull();
+    assertThat(queue.add(early(asker, "t"))).as("of the same request").isNull();
+    assertThat(queue.add(early(asker, "u"))).contains("left alone");
+    assertThat(queue.add(early(new Asker(), "t"))).contains("left alone");
+    Work probe = take();
+    assertThat(queue.done(probe, true, "still down").transfers()).hasSize(1);
+    assertThat(queue.waiting()).isZero();
+    clock.advance(Duration.ofSeconds(4));
+    assertThat(queue.add(early(asker, "t"))).isNull();
+    assertThat(queue.add(early(asker, "t"))).isNull();
+    queue.done(take(), true, null);
+    queue.done(take(), true, null);
+    add("a:1");
   }
 }
