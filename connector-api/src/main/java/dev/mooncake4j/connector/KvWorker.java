@@ -20,7 +20,8 @@ public interface KvWorker extends AutoCloseable {
    *
    * <p>Blocks: registering large memory takes seconds, and the bootstrap server is tried three
    * times. Once per worker, unless {@link #unregisterKvCaches()} came between. On failure all that
-   * was registered is taken back.
+   * was registered is taken back. Where the caches are others than before, a prefiller refuses the
+   * pulls that wait, and lets go of the transfers that are ready: they are of the former ones.
    *
    * @throws TransferEngineException if the engine refuses the memory
    * @throws BootstrapUnavailableException if the bootstrap server cannot be reached or refuses

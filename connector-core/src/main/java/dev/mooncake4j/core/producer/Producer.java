@@ -66,6 +66,10 @@ public final class Producer {
   private final PullWrites writes;
   private final EarlyWrites early;
   private @Nullable PeerLayouts layouts;
+
+  /** The caches that were registered last. */
+  private @Nullable LocalCache cache;
+
   private long malformed;
   private long malformedTold;
   private boolean closed;
@@ -140,9 +144,34 @@ public final class Producer {
   }
 
   /** The caches are registered: pulls can be served. */
-  void attach(LocalCache cache, HostMemory readable, TransferRunner transfers) {
-    layouts = new PeerLayouts(cache);
+  void attach(LocalCache registered, HostMemory readable, TransferRunner transfers) {
+    LocalCache former = cache;
+    cache = registered;
+    layouts = new PeerLayouts(registered);
     writes.attach(readable, transfers);
+    if (former != null && !former.regions().equals(registered.regions())) {
+      leaveFormerCaches();
+    }
+  }
+
+  /**
+   * The plans of pulls that wait, and the blocks of transfers that are ready, are of the former.
+   */
+  private void leaveFormerCaches() {
+    String text = "is of other kv caches than the prefiller has registered now";
+    for (String transferId : waiting.transferIds()) {
+      for (WaitingPulls.Waiting waiter : waiting.of(transferId)) {
+        if (!waiter.entry.blocks().isEmpty()) {
+          waiting.remove(waiter);
+          refuse(waiter, sends.get(transferId), text);
+        }
+      }
+    }
+    for (SendRecord send : List.copyOf(sends.values())) {
+      if (send.state() == SendRecord.State.READY) {
+        end(send, SendEnd.RELEASED, text);
+      }
+    }
   }
 
   /** The caches are no longer registered: nothing is read from them until they are again. */
@@ -361,14 +390,19 @@ public final class Producer {
 
   private void refuseWaiting(String transferId, @Nullable SendRecord send, String text) {
     for (WaitingPulls.Waiting waiter : waiting.take(transferId)) {
-      waiter.waited("refused", send, text);
-      early.whenQuiet(
-          waiter,
-          failure -> {
-            waiter.pull.failed(waiter.entry.requestId(), "transfer_id=" + transferId + " " + text);
-            writes.answer(waiter.pull);
-          });
+      refuse(waiter, send, text);
     }
+  }
+
+  private void refuse(WaitingPulls.Waiting waiter, @Nullable SendRecord send, String text) {
+    waiter.waited("refused", send, text);
+    PullEntry entry = waiter.entry;
+    early.whenQuiet(
+        waiter,
+        failure -> {
+          waiter.pull.failed(entry.requestId(), "transfer_id=" + entry.transferId() + " " + text);
+          writes.answer(waiter.pull);
+        });
   }
 
   /** A request of a decoder, one frame. */
@@ -636,7 +670,7 @@ public final class Producer {
         case ENDING, ENDED -> {}
       }
     }
-    tombstones.clear();
+    tombstones.close(reason);
   }
 
   /** Transfers announced, ready or ending. */

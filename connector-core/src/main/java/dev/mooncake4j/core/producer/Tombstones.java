@@ -31,6 +31,9 @@ final class Tombstones {
   private final Map<String, Tombstone> byTransfer = new LinkedHashMap<>();
   private @Nullable Deadline sweep;
 
+  /** What is told of one that is not kept. */
+  private String otherwise = "is over";
+
   Tombstones(EventLoop loop) {
     this.loop = loop;
   }
@@ -55,7 +58,7 @@ final class Tombstones {
   /** What became of a transfer that is over or ending, for a decoder that asks. */
   String past(String transferId) {
     Tombstone past = byTransfer.get(transferId);
-    return "transfer_id=" + transferId + " " + (past == null ? "is over" : past.text());
+    return "transfer_id=" + transferId + " " + (past == null ? otherwise : past.text());
   }
 
   @Nullable Tombstone remove(String transferId) {
@@ -64,6 +67,12 @@ final class Tombstones {
 
   int size() {
     return byTransfer.size();
+  }
+
+  /** Forgets all: of any transfer this is told from now on. */
+  void close(String reason) {
+    otherwise = reason;
+    clear();
   }
 
   void clear() {

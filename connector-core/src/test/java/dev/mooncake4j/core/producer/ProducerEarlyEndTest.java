@@ -337,4 +337,17 @@ class ProducerEarlyEndTest extends EarlyPrefill {
     assertFailed(asked, "the prefill was aborted");
     assertThat(prefiller.sent()).containsExactly("p=RELEASED");
   }
+
+  @Test
+  void closingTellsWhyAlsoWhereTheRestWaitsForAWrite() {
+    begin(1, 3);
+    Asked asked = pull(20, 22);
+    progress(1, 1, 3);
+    ready(1, 3);
+    prefiller.loop().post(() -> prefiller.producer().close("the connector is closed"));
+    rig.settle();
+    complete();
+    assertFailed(asked, "the connector is closed");
+    assertThat(prefiller.sent()).containsExactly("p=RELEASED");
+  }
 }
