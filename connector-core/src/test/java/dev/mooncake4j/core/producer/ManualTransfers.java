@@ -141,6 +141,11 @@ public final class ManualTransfers implements TransferRunner {
       return job.asker().isGone();
     }
 
+    /** Whether nothing of it was written. */
+    public boolean isUntouched() {
+      return written == 0;
+    }
+
     /** Where it goes, {@code host:port}. */
     public String session() {
       return job.session();

@@ -42,6 +42,7 @@ class RandomSchedulesTest {
       assertThat(failed).isPositive();
       assertThat(early.writes()).as("prefills that go on while blocks are sent").isPositive();
       assertThat(early.besideAnother()).isPositive();
+      assertThat(early.left()).isPositive();
       assertThat(early.givenUp()).isPositive();
       assertThat(early.begunAnew()).isPositive();
     }

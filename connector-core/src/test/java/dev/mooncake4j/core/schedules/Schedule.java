@@ -44,6 +44,7 @@ final class Schedule implements AutoCloseable {
   private int requests;
   private int earlyWrites;
   private int earlyBesideAnother;
+  private int left;
 
   /** A transfer as the router knows it. */
   private static final class Planned {
@@ -252,6 +253,12 @@ final class Schedule implements AutoCloseable {
       return;
     }
     Transfer transfer = open.get(random.nextInt(open.size()));
+    if (transfer.isForNobody() && transfer.isUntouched() && random.nextInt(4) != 0) {
+      trace("transfer is left");
+      left++;
+      transfer.leave();
+      return;
+    }
     int fate = faults == 0 ? random.nextInt(2) * 2 : random.nextInt(6);
     trace("transfer " + (fate == 0 ? "writes" : fate == 1 ? "fails" : "completes"));
     switch (fate) {
@@ -310,8 +317,23 @@ final class Schedule implements AutoCloseable {
     stalled.clear();
   }
 
+  /** A prefiller's caches are given back, and the same ones registered again, perhaps later. */
+  private void sleep() {
+    PrefillServer p = prefillers.get(random.nextInt(prefillers.size()));
+    trace("sleep");
+    p.rank.loop().post(p.rank.producer()::detach);
+    if (random.nextBoolean()) {
+      settle();
+    }
+    p.rank.loop().post(p.rank::attach);
+  }
+
   private void bootstrap() {
     if (faults == 0) {
+      return;
+    }
+    if (random.nextInt(3) == 0) {
+      sleep();
       return;
     }
     List<LookAnswer> all = List.of(LookAnswer.values());
@@ -434,6 +456,7 @@ final class Schedule implements AutoCloseable {
     return new Early(
         earlyWrites,
         earlyBesideAnother,
+        left,
         prefillers.stream().mapToInt(PrefillServer::givenUpDuringWrite).sum(),
         prefillers.stream().mapToInt(PrefillServer::begunAnewDuringWrite).sum());
   }
@@ -443,16 +466,18 @@ final class Schedule implements AutoCloseable {
    *
    * @param writes of finished blocks of them
    * @param besideAnother those that began while another one to the same decoder was under way
+   * @param left writes that were not begun, since their decoder was gone
    * @param givenUp prefills, during such a write
    * @param begunAnew the same
    */
-  record Early(int writes, int besideAnother, int givenUp, int begunAnew) {
-    static final Early NONE = new Early(0, 0, 0, 0);
+  record Early(int writes, int besideAnother, int left, int givenUp, int begunAnew) {
+    static final Early NONE = new Early(0, 0, 0, 0, 0);
 
     Early plus(Early other) {
       return new Early(
           writes + other.writes,
           besideAnother + other.besideAnother,
+          left + other.left,
           givenUp + other.givenUp,
           begunAnew + other.begunAnew);
     }
