@@ -183,6 +183,11 @@ final class Batch {
     return true;
   }
 
+  /** Whether it is over: it is not to be looked at any more. */
+  boolean isOver() {
+    return state != STATE_IN_FLIGHT;
+  }
+
   private void over() {
     core.liveBatches.decrementAndGet();
     core.descriptorsInFlight.addAndGet(-count);

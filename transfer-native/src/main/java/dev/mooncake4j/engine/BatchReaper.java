@@ -57,16 +57,20 @@ final class BatchReaper {
     lock.lock();
     try {
       orphans.add(new Orphans(adopted, quiet));
-      if (thread == null || !thread.isAlive()) {
-        thread = start(thread);
-      }
+      ensureThread();
     } finally {
       lock.unlock();
     }
     return quiet.minimalCompletionStage();
   }
 
-  /** Where it cannot be started the next write that is taken over tries again. */
+  private void ensureThread() {
+    if (thread == null || !thread.isAlive()) {
+      thread = start(thread);
+    }
+  }
+
+  /** Where it cannot be started the next write that is taken over tries again, or the close. */
   private @Nullable Thread start(@Nullable Thread ended) {
     if (ended != null) {
       LOG.warn("engine={} the reaper had ended with an error, another one goes on", core.address);
@@ -88,6 +92,9 @@ final class BatchReaper {
     lock.lock();
     try {
       long left = nanos;
+      if (!orphans.isEmpty()) {
+        ensureThread();
+      }
       while (!orphans.isEmpty()) {
         if (left <= 0) {
           return false;
@@ -130,7 +137,8 @@ final class BatchReaper {
       }
       List<Orphans> ended = new ArrayList<>();
       for (Orphans write : orphans) {
-        write.batches.removeIf(batch -> batch.poll(status));
+        // Some may be over already, where the thread that had looked at them ended with an error.
+        write.batches.removeIf(batch -> batch.isOver() || batch.poll(status));
         if (write.batches.isEmpty()) {
           ended.add(write);
         }
