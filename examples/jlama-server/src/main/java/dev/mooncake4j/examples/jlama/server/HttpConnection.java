@@ -1,6 +1,7 @@
 package dev.mooncake4j.examples.jlama.server;
 
 import io.netty.buffer.ByteBufUtil;
+import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.SimpleChannelInboundHandler;
 import io.netty.handler.codec.http.FullHttpRequest;
@@ -36,11 +37,14 @@ final class HttpConnection extends SimpleChannelInboundHandler<FullHttpRequest> 
   @Override
   protected void channelRead0(ChannelHandlerContext context, FullHttpRequest request) {
     if (busy) {
-      refuse(context, new BadRequest("a request was sent before the answer to the last one"));
+      refuse(
+          context.channel(),
+          new BadRequest("a request was sent before the answer to the last one"));
       return;
     }
     if (!request.decoderResult().isSuccess()) {
-      refuse(context, new BadRequest("not a request: " + request.decoderResult().cause()));
+      refuse(
+          context.channel(), new BadRequest("not a request: " + request.decoderResult().cause()));
       return;
     }
     String path = new QueryStringDecoder(request.uri()).path();
@@ -128,13 +132,14 @@ final class HttpConnection extends SimpleChannelInboundHandler<FullHttpRequest> 
     current = null;
   }
 
-  private void refuse(ChannelHandlerContext context, BadRequest refused) {
+  /** Answers a request that cannot be read with the last answer of the connection. */
+  void refuse(Channel channel, BadRequest refused) {
     if (busy) {
       // In the middle of another's answer nothing can be said.
-      context.close();
+      channel.close();
       return;
     }
-    LastAnswer.refuse(context.channel(), refused);
+    LastAnswer.refuse(channel, refused);
   }
 
   private static ObjectNode models(CompletionService service) {

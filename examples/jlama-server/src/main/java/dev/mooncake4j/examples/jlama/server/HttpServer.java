@@ -119,7 +119,7 @@ final class HttpServer implements AutoCloseable {
 
     @Override
     protected void handleOversizedMessage(ChannelHandlerContext context, HttpMessage oversized) {
-      LastAnswer.refuse(context.channel(), tooLong());
+      context.pipeline().get(HttpConnection.class).refuse(context.channel(), tooLong());
     }
 
     private static BadRequest tooLong() {

@@ -183,6 +183,21 @@ class HttpServerTest {
     }
   }
 
+  @Test
+  void aBodyThatIsTooLongBehindARequestIsNoAnswerToThat() throws Exception {
+    try (Socket socket = connect()) {
+      String body = "{\"prompt\": \"abc\", \"max_tokens\": 200, \"ignore_eos\": true}";
+      String both =
+          "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: "
+              + body.length()
+              + "\r\n\r\n"
+              + body
+              + "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 8388608\r\n\r\n";
+      socket.getOutputStream().write(both.getBytes(StandardCharsets.US_ASCII));
+      assertThat(all(socket)).doesNotContain("413");
+    }
+  }
+
   private Socket connect() throws IOException {
     Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port());
     socket.setSoTimeout(20_000);
