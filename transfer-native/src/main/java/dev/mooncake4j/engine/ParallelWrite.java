@@ -127,7 +127,20 @@ final class ParallelWrite {
   }
 
   private void lane() {
-    RequestBuffers.Buffer buffer = buffers.take();
+    try {
+      RequestBuffers.Buffer buffer = buffers.take();
+      try {
+        lane(buffer);
+      } finally {
+        buffers.giveBack(buffer);
+      }
+    } catch (RuntimeException | Error e) {
+      // What it had in flight is left to the reaper; the other lanes are awaited all the same.
+      note("a submitting thread ended with " + e);
+    }
+  }
+
+  private void lane(RequestBuffers.Buffer buffer) {
     boolean interrupted = false;
     try {
       for (int first = takeWindow(); first >= 0; first = takeWindow()) {
@@ -138,11 +151,7 @@ final class ParallelWrite {
         }
         interrupted |= await(batch, buffer);
       }
-    } catch (RuntimeException | Error e) {
-      // What it had in flight is left to the reaper; the other lanes are awaited all the same.
-      note("a submitting thread ended with " + e);
     } finally {
-      buffers.giveBack(buffer);
       if (interrupted) {
         Thread.currentThread().interrupt();
       }

@@ -77,7 +77,7 @@ final class StreamedPull {
    * {@code null}.
    */
   @Nullable Piece next(Progress progress) {
-    if (writing == MOST_WRITING || failure != null) {
+    if (writing == MOST_WRITING) {
       return null;
     }
     Progress before = source;

@@ -61,7 +61,7 @@ final class TransferPool implements TransferRunner {
   /**
    * Starts the threads and waits until each has run the hook.
    *
-   * @throws KvConnectorException if the hook fails on one
+   * @throws KvConnectorException if one cannot be started, or the hook fails on one
    */
   static TransferPool start(
       TransferEngine engine, NanoClock clock, int threads, String name, Runnable threadStart) {
@@ -70,12 +70,22 @@ final class TransferPool implements TransferRunner {
     for (int i = 0; i < threads; i++) {
       CompletableFuture<@Nullable Void> up = new CompletableFuture<>();
       started.add(up);
-      Thread thread =
-          Thread.ofPlatform()
-              .name("m4j-engine-" + name + "-" + i)
-              .daemon()
-              .start(() -> pool.run(threadStart, up));
-      pool.threads.add(thread);
+      try {
+        pool.threads.add(
+            Thread.ofPlatform()
+                .name("m4j-engine-" + name + "-" + i)
+                .daemon()
+                .start(() -> pool.run(threadStart, up)));
+      } catch (OutOfMemoryError e) {
+        pool.close(0);
+        throw new KvConnectorException(
+            "num_workers="
+                + threads
+                + ": only "
+                + i
+                + " threads could be started, raise the limit of threads or lower it",
+            e);
+      }
     }
     try {
       CompletableFuture.allOf(started.toArray(CompletableFuture[]::new))

@@ -22,6 +22,10 @@ final class HttpConnection extends SimpleChannelInboundHandler<FullHttpRequest> 
 
   private final Supplier<@Nullable CompletionService> services;
   private boolean busy;
+
+  /** How many requests there were: what is told late of a former one is not of this. */
+  private int requests;
+
   private boolean gone;
   private @Nullable String current;
 
@@ -91,6 +95,8 @@ final class HttpConnection extends SimpleChannelInboundHandler<FullHttpRequest> 
   private void complete(
       ChannelHandlerContext context, FullHttpRequest request, CompletionService service) {
     busy = true;
+    requests++;
+    int which = requests;
     byte[] body = ByteBufUtil.getBytes(request.content());
     String clientId = clientId(request);
     Runnable onEnd = () -> context.executor().execute(this::ended);
@@ -101,7 +107,7 @@ final class HttpConnection extends SimpleChannelInboundHandler<FullHttpRequest> 
             () -> {
               try {
                 String id = service.begin(context.channel(), body, clientId, onEnd);
-                context.executor().execute(() -> begun(service, id));
+                context.executor().execute(() -> begun(service, id, which));
               } catch (BadRequest refused) {
                 // Ended first: the client may send the next request as soon as it has the answer.
                 onEnd.run();
@@ -119,10 +125,10 @@ final class HttpConnection extends SimpleChannelInboundHandler<FullHttpRequest> 
     return printable.substring(0, Math.min(LONGEST_ID, printable.length()));
   }
 
-  private void begun(CompletionService service, String id) {
+  private void begun(CompletionService service, String id, int which) {
     if (gone) {
       service.engine().cancel(id);
-    } else if (busy) {
+    } else if (busy && which == requests) {
       current = id;
     }
   }
