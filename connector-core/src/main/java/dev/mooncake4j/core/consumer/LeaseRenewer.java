@@ -9,8 +9,10 @@ import dev.mooncake4j.core.wire.WireCodec;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -26,7 +28,8 @@ final class LeaseRenewer {
   private final EventLoop loop;
   private final long periodNanos;
   private final Teller teller;
-  private final Map<Key, StepPlan.Arrival> watched = new HashMap<>();
+  private final Map<Engine, Group> groups = new HashMap<>();
+  private final Map<Key, Group> watched = new HashMap<>();
   private final WarnedPeers warned = new WarnedPeers();
   private @Nullable Deadline tick;
 
@@ -46,6 +49,40 @@ final class LeaseRenewer {
 
   private record Engine(String engineId, String bootstrapAddress) {}
 
+  /** What comes from one engine, and the message for it, which is good until that changes. */
+  private static final class Group {
+    final Engine engine;
+    final Set<Key> keys = new LinkedHashSet<>();
+    private byte @Nullable [] message;
+
+    Group(Engine engine) {
+      this.engine = engine;
+    }
+
+    void add(Key key) {
+      keys.add(key);
+      message = null;
+    }
+
+    void remove(Key key) {
+      keys.remove(key);
+      message = null;
+    }
+
+    byte[] message() {
+      byte[] known = message;
+      if (known == null) {
+        List<String> transferIds = new ArrayList<>(keys.size());
+        for (Key key : keys) {
+          transferIds.add(key.transferId());
+        }
+        known = WireCodec.encode(new RenewRequest(transferIds));
+        message = known;
+      }
+      return known;
+    }
+  }
+
   LeaseRenewer(EventLoop loop, Duration lease, Teller teller) {
     this.loop = loop;
     this.periodNanos = Math.max(1, lease.toNanos() / 6);
@@ -54,7 +91,13 @@ final class LeaseRenewer {
 
   /** A request has arrived: its lease is renewed from now on. */
   void watch(StepPlan.Arrival arrival) {
-    watched.put(new Key(arrival.requestId(), arrival.transferId()), arrival);
+    Key key = new Key(arrival.requestId(), arrival.transferId());
+    forget(key);
+    Group group =
+        groups.computeIfAbsent(
+            new Engine(arrival.remoteEngineId(), arrival.remoteBootstrapAddr()), Group::new);
+    group.add(key);
+    watched.put(key, group);
     if (tick == null) {
       tick = loop.schedule(periodNanos, this::renewAll);
     }
@@ -62,15 +105,26 @@ final class LeaseRenewer {
 
   /** A request's pull has settled. */
   void settled(StepPlan.Pull pull) {
-    watched.remove(new Key(pull.requestId(), pull.transferId()));
+    forget(new Key(pull.requestId(), pull.transferId()));
     if (watched.isEmpty()) {
       stop();
+    }
+  }
+
+  private void forget(Key key) {
+    Group group = watched.remove(key);
+    if (group != null) {
+      group.remove(key);
+      if (group.keys.isEmpty()) {
+        groups.remove(group.engine);
+      }
     }
   }
 
   /** Renews nothing any more. */
   void close() {
     watched.clear();
+    groups.clear();
     stop();
   }
 
@@ -87,21 +141,11 @@ final class LeaseRenewer {
 
   private void renewAll() {
     tick = loop.schedule(periodNanos, this::renewAll);
-    Map<Engine, List<String>> byEngine = new HashMap<>();
-    for (StepPlan.Arrival arrival : watched.values()) {
-      byEngine
-          .computeIfAbsent(
-              new Engine(arrival.remoteEngineId(), arrival.remoteBootstrapAddr()),
-              e -> new ArrayList<>())
-          .add(arrival.transferId());
+    // A copy: what is told may end at once, and with it a request.
+    for (Group group : List.copyOf(groups.values())) {
+      Engine engine = group.engine;
+      teller.tell(engine.engineId(), engine.bootstrapAddress(), group.message(), this::answered);
     }
-    byEngine.forEach(
-        (engine, transferIds) ->
-            teller.tell(
-                engine.engineId(),
-                engine.bootstrapAddress(),
-                WireCodec.encode(new RenewRequest(transferIds)),
-                this::answered));
   }
 
   private void answered(String address, PullResponse response) {

@@ -5,12 +5,17 @@ public final class Deadline {
   final DeadlineQueue queue;
   final Runnable action;
   long at;
+
+  /** What the queue has it ordered by: {@link #at}, or an earlier moment. */
+  long key;
+
   int index = -1;
 
   Deadline(DeadlineQueue queue, Runnable action, long at) {
     this.queue = queue;
     this.action = action;
     this.at = at;
+    this.key = at;
   }
 
   /** Takes it out; its action will not run. Idempotent, and harmless after it has run. */

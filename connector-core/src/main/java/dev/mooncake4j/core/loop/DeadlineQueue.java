@@ -6,6 +6,9 @@ import org.jspecify.annotations.Nullable;
 /**
  * A binary heap of deadlines, ordered by their moment, each of which knows its place: the earliest,
  * a move and a removal all cost O(log n), and a removed one is forgotten at once.
+ *
+ * <p>A move to a later moment, as of each of thousands of leases every few seconds, costs nothing
+ * until the former moment has come: only then the deadline takes its new place.
  */
 final class DeadlineQueue {
   private @Nullable Deadline[] heap = new @Nullable Deadline[16];
@@ -43,13 +46,23 @@ final class DeadlineQueue {
       throw new IllegalStateException("deadline is not pending: schedule another");
     }
     deadline.at = at;
-    up(deadline);
-    down(deadline);
+    if (at - deadline.key < 0) {
+      deadline.key = at;
+      up(deadline);
+    }
   }
 
   /** The earliest, or {@code null}. */
   @Nullable Deadline first() {
-    return size == 0 ? null : heap[0];
+    while (size > 0) {
+      Deadline first = at(0);
+      if (first.key == first.at) {
+        return first;
+      }
+      first.key = first.at;
+      down(first);
+    }
+    return null;
   }
 
   int size() {
@@ -60,7 +73,7 @@ final class DeadlineQueue {
     int i = deadline.index;
     while (i > 0) {
       Deadline parent = at((i - 1) >>> 1);
-      if (parent.at - deadline.at <= 0) {
+      if (parent.key - deadline.key <= 0) {
         break;
       }
       int above = parent.index;
@@ -78,10 +91,10 @@ final class DeadlineQueue {
         break;
       }
       Deadline least = at(child);
-      if (child + 1 < size && at(child + 1).at - least.at < 0) {
+      if (child + 1 < size && at(child + 1).key - least.key < 0) {
         least = at(child + 1);
       }
-      if (deadline.at - least.at <= 0) {
+      if (deadline.key - least.key <= 0) {
         break;
       }
       int below = least.index;

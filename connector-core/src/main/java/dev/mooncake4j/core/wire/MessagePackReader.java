@@ -106,6 +106,11 @@ final class MessagePackReader {
           };
     }
     int from = skipBytes(length);
+    // The short way, which also reads what is no UTF-8, and shows that by this character.
+    String quick = new String(data, from, (int) length, StandardCharsets.UTF_8);
+    if (quick.indexOf('\ufffd') < 0) {
+      return quick;
+    }
     try {
       return StandardCharsets.UTF_8
           .newDecoder()
