@@ -31,6 +31,7 @@ while [ $# -gt 0 ]; do
     --pack)
       PACK=${2:-}
       [ -n "$PACK" ] || { echo "gpu-bench: --pack needs a file" >&2; exit 2; }
+      mkdir -p "$(dirname "$PACK")" || exit 2
       shift
       ;;
     --host-memory)
