@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
  * a move and a removal all cost O(log n), and a removed one is forgotten at once.
  *
  * <p>A move to a later moment, as of each of thousands of leases every few seconds, costs nothing
- * until the former moment has come: only then the deadline takes its new place.
+ * until the deadline would be the earliest by its former moment: only then it takes its new place.
  */
 final class DeadlineQueue {
   private @Nullable Deadline[] heap = new @Nullable Deadline[16];

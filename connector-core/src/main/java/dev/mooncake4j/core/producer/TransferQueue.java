@@ -130,11 +130,10 @@ final class TransferQueue {
       }
       if (peer.isBroken()) {
         Work probe = peer.probe;
-        if (probe == null ? now - peer.againAt < 0 : !isOfTheSameRequest(probe.job, job)) {
-          return refusal(peer);
-        }
-        if (probe == null) {
+        if (probe == null && now - peer.againAt >= 0) {
           peer.probe = work;
+        } else if (probe == null || !isOfTheSameRequest(probe.job, job)) {
+          return refusal(peer);
         }
       }
       if (peer.queued.isEmpty()) {

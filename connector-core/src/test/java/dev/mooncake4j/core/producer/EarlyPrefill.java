@@ -71,6 +71,23 @@ abstract class EarlyPrefill {
     return asked;
   }
 
+  /** A prefill of blocks 1 and 3 is waited for, and the first of them is being written. */
+  Asked firstOfTwoIsBeingWritten() {
+    begin(1, 3);
+    Asked asked = pull(20, 22);
+    progress(1, 1, 3);
+    return asked;
+  }
+
+  /** A prefill of blocks 1, 3 and 5 is waited for, and the first two are written side by side. */
+  Asked twoOfThreeAreBeingWritten() {
+    begin(1, 3, 5);
+    Asked asked = pull(20, 22, 24);
+    progress(1, 1, 3, 5);
+    progress(2, 1, 3, 5);
+    return asked;
+  }
+
   void assertHolds(int pattern, int block) {
     assertThat(decoder.cache().holds(pattern, block)).as("block=%d of %d", block, pattern).isTrue();
   }

@@ -14,9 +14,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void aPrefillGivenUpDuringAWriteIsAnsweredAndGivenBackWhenTheWriteIsOver() {
-    begin(1, 3);
-    Asked asked = pull(20, 22);
-    progress(1, 1, 3);
+    Asked asked = firstOfTwoIsBeingWritten();
     prefiller.giveUp("p", "t", "the prefill was aborted");
     rig.settle();
     assertThat(asked.answers()).as("a write may still come").isEmpty();
@@ -32,9 +30,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void aPrefillGivenUpBetweenWritesIsGivenBackAtOnce() {
-    begin(1, 3);
-    Asked asked = pull(20, 22);
-    progress(1, 1, 3);
+    Asked asked = firstOfTwoIsBeingWritten();
     complete();
     prefiller.giveUp("p", "t", "the prefill failed");
     rig.settle();
@@ -57,9 +53,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void aPullWhoseTimeIsOverDuringAWriteIsAnsweredAfterIt() {
-    begin(1, 3);
-    Asked asked = pull(20, 22);
-    progress(1, 1, 3);
+    Asked asked = firstOfTwoIsBeingWritten();
     rig.advanceSeconds(31);
     assertThat(asked.answers()).isEmpty();
     progress(2, 1, 3);
@@ -92,9 +86,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void aDecoderThatLetsGoIsAnsweredWhenItsWriteIsOver() {
-    begin(1, 3);
-    Asked asked = pull(20, 22);
-    progress(1, 1, 3);
+    Asked asked = firstOfTwoIsBeingWritten();
     Asked release = decoder.release(at, "t");
     rig.settle();
     assertThat(release.answers()).as("the answer proves that all is quiet").isEmpty();
@@ -110,9 +102,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void aReadySendThatWasLetGoIsGivenBackWhenItsEarlyWriteIsOver() {
-    begin(1, 3);
-    Asked asked = pull(20, 22);
-    progress(1, 1, 3);
+    Asked asked = firstOfTwoIsBeingWritten();
     prefiller.release("t");
     ready(1, 3);
     assertThat(prefiller.sent()).isEmpty();
@@ -123,9 +113,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void aSendThatExpiresWhileTheRestWaitsIsToldWhenItsWriteIsOver() {
-    begin(1, 3);
-    Asked asked = pull(20, 22);
-    progress(1, 1, 3);
+    Asked asked = firstOfTwoIsBeingWritten();
     ready(1, 3);
     rig.advanceSeconds(31);
     assertThat(prefiller.sent()).isEmpty();
@@ -137,9 +125,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void aFailedEarlyWriteIsToldAtOnceAndTheTransferStays() {
-    begin(1, 3);
-    Asked asked = pull(20, 22);
-    progress(1, 1, 3);
+    Asked asked = firstOfTwoIsBeingWritten();
     prefiller.transfers().only().fail("made to fail");
     rig.settle();
     assertFailed(asked, "made to fail");
@@ -155,9 +141,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void anEarlyWriteThatFailsAfterThePrefillHasEndedFailsTheRequest() {
-    begin(1, 3);
-    Asked asked = pull(20, 22);
-    progress(1, 1, 3);
+    Asked asked = firstOfTwoIsBeingWritten();
     ready(1, 3);
     prefiller.transfers().only().fail("made to fail");
     rig.settle();
@@ -180,9 +164,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void closingAnswersWhenTheWriteIsOver() {
-    begin(1, 3);
-    Asked asked = pull(20, 22);
-    progress(1, 1, 3);
+    Asked asked = firstOfTwoIsBeingWritten();
     prefiller.loop().post(() -> prefiller.producer().close("the connector is closed"));
     ready(1, 3);
     assertThat(asked.answers()).isEmpty();
@@ -208,9 +190,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void aDecoderThatIsGoneDuringAWriteHoldsTheBlocksUntilThatIsOver() {
-    begin(1, 3);
-    Asked gone = pull(20, 22);
-    progress(1, 1, 3);
+    Asked gone = firstOfTwoIsBeingWritten();
     gone.connection().cut(true);
     rig.settle();
     assertThat(prefiller.producer().waitingPulls()).isZero();
@@ -223,9 +203,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void aDecoderThatIsGoneAfterThePrefillGetsNoRestAndAnotherTryIsServed() {
-    begin(1, 3);
-    Asked gone = pull(20, 22);
-    progress(1, 1, 3);
+    Asked gone = firstOfTwoIsBeingWritten();
     ready(1, 3);
     gone.connection().cut(true);
     rig.settle();
@@ -243,9 +221,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void anEarlyWriteThatFailsAfterThePrefillWasGivenUpGivesTheBlocksBack() {
-    begin(1, 3);
-    Asked asked = pull(20, 22);
-    progress(1, 1, 3);
+    Asked asked = firstOfTwoIsBeingWritten();
     prefiller.giveUp("p", "t", "the prefill was aborted");
     rig.settle();
     prefiller.transfers().only().fail("made to fail");
@@ -256,10 +232,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void ofTwoWritesOneFailsAndIsToldWhenTheOtherIsOver() {
-    begin(1, 3, 5);
-    Asked asked = pull(20, 22, 24);
-    progress(1, 1, 3, 5);
-    progress(2, 1, 3, 5);
+    Asked asked = twoOfThreeAreBeingWritten();
     List<ManualTransfers.Transfer> two = prefiller.transfers().underWay();
     two.getLast().fail("made to fail");
     rig.settle();
@@ -281,10 +254,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void ofTwoWritesOneFailsThePrefillEndsAndTheOtherIsStillWaitedFor() {
-    begin(1, 3, 5);
-    Asked asked = pull(20, 22, 24);
-    progress(1, 1, 3, 5);
-    progress(2, 1, 3, 5);
+    Asked asked = twoOfThreeAreBeingWritten();
     List<ManualTransfers.Transfer> two = prefiller.transfers().underWay();
     two.getFirst().fail("made to fail");
     rig.settle();
@@ -301,10 +271,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void ofTwoWritesOneFailsAfterThePrefillHasEndedAndTheRestIsNotWritten() {
-    begin(1, 3, 5);
-    Asked asked = pull(20, 22, 24);
-    progress(1, 1, 3, 5);
-    progress(2, 1, 3, 5);
+    Asked asked = twoOfThreeAreBeingWritten();
     ready(1, 3, 5);
     List<ManualTransfers.Transfer> two = prefiller.transfers().underWay();
     two.getFirst().fail("made to fail");
@@ -321,10 +288,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void aPrefillGivenUpDuringTwoWritesIsAnsweredAndGivenBackWhenBothAreOver() {
-    begin(1, 3, 5);
-    Asked asked = pull(20, 22, 24);
-    progress(1, 1, 3, 5);
-    progress(2, 1, 3, 5);
+    Asked asked = twoOfThreeAreBeingWritten();
     prefiller.giveUp("p", "t", "the prefill was aborted");
     rig.settle();
     List<ManualTransfers.Transfer> two = prefiller.transfers().underWay();
@@ -340,9 +304,7 @@ class ProducerEarlyEndTest extends EarlyPrefill {
 
   @Test
   void closingTellsWhyAlsoWhereTheRestWaitsForAWrite() {
-    begin(1, 3);
-    Asked asked = pull(20, 22);
-    progress(1, 1, 3);
+    Asked asked = firstOfTwoIsBeingWritten();
     ready(1, 3);
     prefiller.loop().post(() -> prefiller.producer().close("the connector is closed"));
     rig.settle();

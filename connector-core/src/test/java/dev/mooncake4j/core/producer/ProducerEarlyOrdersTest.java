@@ -156,14 +156,18 @@ class ProducerEarlyOrdersTest {
 
     private void restart() {
       if (!over) {
-        prefiller.cache().fill(-5, blocks);
-        int from = blocks[0] + TOTAL;
-        blocks = IntStream.range(from, from + TOTAL).map(b -> b % 60).toArray();
+        takeOtherBlocks(-5);
         restarts++;
         finished = random.nextInt(3);
         told.add("restart " + finished);
         tell();
       }
+    }
+
+    private void takeOtherBlocks(int formerPattern) {
+      prefiller.cache().fill(formerPattern, blocks);
+      int from = blocks[0] + TOTAL;
+      blocks = IntStream.range(from, from + TOTAL).map(b -> b % 60).toArray();
     }
 
     private void tell() {
@@ -201,9 +205,7 @@ class ProducerEarlyOrdersTest {
       over = true;
       told.add("ready");
       if (random.nextInt(4) == 0) {
-        prefiller.cache().fill(-6, blocks);
-        int from = blocks[0] + TOTAL;
-        blocks = IntStream.range(from, from + TOTAL).map(b -> b % 60).toArray();
+        takeOtherBlocks(-6);
       }
       for (int i = 0; i < TOTAL; i++) {
         prefiller.cache().fill(i, blocks[i]);
